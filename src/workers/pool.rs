@@ -110,7 +110,7 @@ impl Pool {
         let mut running = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
         while running.len() < threads {
             let shared = self.shared.clone();
-            let name = format!("epochfeed-{}", running.len());
+            let name = format!("epochfeed:{}", running.len());
             running.push(thread::Builder::new().name(name).spawn(move || shared.run())?);
         }
         Ok(())

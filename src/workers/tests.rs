@@ -39,7 +39,7 @@ fn threads() -> usize {
     std::fs::read_dir("/proc/self/task")
         .unwrap()
         .filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok())
-        .filter(|name| name.starts_with("epochfeed-"))
+        .filter(|name| name.starts_with("epochfeed:"))
         .count()
 }
 
