@@ -1,0 +1,80 @@
+use super::{read, write};
+
+/// `epochfeed-sample`: which sample of which epoch a buffer is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SampleMeta {
+    /// The epoch, from 0.
+    pub epoch: u64,
+    /// Position in this rank's order of the epoch, from 0.
+    pub index: u64,
+    /// Position in the dataset, from 0.
+    pub dataset_index: u64,
+    /// `file://` URI, percent-encoded: paths are bytes.
+    pub uri: String,
+    /// The seed of the order and of the gains.
+    pub seed: u64,
+    /// Hash of everything the pixels depend on besides the sample itself.
+    pub recipe: u64,
+    /// Prepared ahead, before the consumer asked for the epoch.
+    pub prepared: bool,
+    /// Repeated so that all ranks or batches have the same size; not counted as delivered.
+    pub pad: bool,
+    /// Index in the dataset of the faulty sample whose place this one takes, or -1.
+    pub replaced_from: i64,
+    /// Why the sample cannot be used; such a buffer is empty and has the GAP flag.
+    pub fault: Option<String>,
+    /// How many samples of the epoch were skipped (or replaced) up to and including this one.
+    pub skipped: u64,
+    /// How many of those were replaced.
+    pub replaced: u64,
+}
+
+impl SampleMeta {
+    /// The meta's name.
+    pub const NAME: &'static str = "epochfeed-sample";
+
+    /// The meta of `buffer`, if it has one.
+    pub fn get(buffer: &gst::BufferRef) -> Option<Self> {
+        let meta = read(buffer, Self::NAME)?;
+        let fields = meta.structure();
+        Some(Self {
+            epoch: fields.get("epoch").ok()?,
+            index: fields.get("index").ok()?,
+            dataset_index: fields.get("dataset-index").ok()?,
+            uri: fields.get("uri").ok()?,
+            seed: fields.get("seed").ok()?,
+            recipe: fields.get("recipe").ok()?,
+            prepared: fields.get("prepared").ok()?,
+            pad: fields.get("pad").ok()?,
+            replaced_from: fields.get("replaced-from").ok()?,
+            fault: fields.get("fault").ok(),
+            skipped: fields.get("skipped").ok()?,
+            replaced: fields.get("replaced").ok()?,
+        })
+    }
+
+    /// Adds the meta to `buffer`, or replaces it.
+    ///
+    /// # Errors
+    /// If the meta is not registered, that is, before [`register`](crate::elements::register).
+    pub fn set(&self, buffer: &mut gst::BufferRef) -> Result<(), glib::BoolError> {
+        let mut meta = write(buffer, Self::NAME)?;
+        let fields = meta.mut_structure();
+        fields.set("epoch", self.epoch);
+        fields.set("index", self.index);
+        fields.set("dataset-index", self.dataset_index);
+        fields.set("uri", &self.uri);
+        fields.set("seed", self.seed);
+        fields.set("recipe", self.recipe);
+        fields.set("prepared", self.prepared);
+        fields.set("pad", self.pad);
+        fields.set("replaced-from", self.replaced_from);
+        match &self.fault {
+            Some(fault) => fields.set("fault", fault),
+            None => fields.remove_field("fault"),
+        }
+        fields.set("skipped", self.skipped);
+        fields.set("replaced", self.replaced);
+        Ok(())
+    }
+}
