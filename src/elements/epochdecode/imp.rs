@@ -1,0 +1,619 @@
+//! Threads: the upstream thread (sink pad), the workers (jobs), the task of the source pad (delivery).
+//!
+//! Lock order: `active`, `delivery` and `stats` are never held together, nor over a push, a query or a post; the
+//! delivery task takes `delivery` out of its lock while it works. The queue has its own lock (see `queue.rs`).
+
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use gst::glib;
+use gst::prelude::*;
+use gst::subclass::prelude::*;
+use gst_video::prelude::*;
+
+use super::super::coordinator::{self, Registration, Stage};
+use super::super::epoch_end::EpochEnd;
+use super::super::faults::{self, Limit, OnError, Outcome, Place, Resolver};
+use super::super::nanoseconds_since;
+use super::job::{Decoded, job};
+use super::output::Output;
+use super::queue::{Item, Queue};
+use super::settings::{Fit, Interpolation, Orientation, Settings, Truncated};
+use crate::decode::{DEFAULT_MAX_PIXELS, DecodeOptions};
+use crate::workers::{self, Class, Client, Urgency};
+
+static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
+    gst::DebugCategory::new("epochdecode", gst::DebugColorFlags::empty(), Some("Parallel image decoder"))
+});
+
+/// Frames per second where upstream does not say.
+const DEFAULT_FRAMERATE: (i32, i32) = (30, 1);
+
+/// What exists between READY and PAUSED.
+struct Active {
+    workers: Arc<Client>,
+    options: Arc<DecodeOptions>,
+    bound: usize,
+    registration: Option<Arc<Registration>>,
+    framerate: gst::Fraction,
+    output: Option<Arc<Output>>,
+    /// Images taken so far: the names of those without a sample meta.
+    images: u64,
+}
+
+/// What the delivery task knows of the stream.
+#[derive(Default)]
+struct Delivery {
+    on_error: OnError,
+    limit: Limit,
+    resolver: Resolver<(gst::Buffer, gst_video::VideoInfo)>,
+    /// What the last CAPS event said.
+    info: Option<gst_video::VideoInfo>,
+    /// Waits for the first CAPS, which must come before it.
+    segment: Option<gst::Event>,
+    /// The next frame is the first of an epoch.
+    discont: bool,
+    /// It has been said that skip acts as replace.
+    announced: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Stats {
+    decoded: u64,
+    faults: u64,
+    replaced: u64,
+    warnings: u64,
+    truncated: u64,
+    /// Nanoseconds the delivery task waited for the next image to be decoded.
+    wait_input: u64,
+    /// Nanoseconds it spent pushing.
+    wait_output: u64,
+}
+
+#[derive(glib::Properties)]
+#[properties(wrapper_type = super::EpochDecode)]
+pub struct EpochDecode {
+    #[property(name = "threads", get, set, type = u32, member = threads, maximum = 1024, nick = "Threads", blurb = "How many images are decoded at a time (0 = cores / LOCAL_WORLD_SIZE)", mutable_ready)]
+    #[property(name = "fit", get, set, type = Fit, member = fit, builder(Fit::default()), nick = "Fit", blurb = "How an image is fitted into the frame", mutable_ready)]
+    #[property(name = "pad-color", get, set, type = u32, member = pad_color, maximum = 0xff_ff_ff, default = 0x72_72_72, nick = "Pad colour", blurb = "Colour of the letterbox, 0xRRGGBB", mutable_ready)]
+    #[property(name = "interpolation", get, set, type = Interpolation, member = interpolation, builder(Interpolation::default()), nick = "Interpolation", blurb = "How pixels are resampled", mutable_ready)]
+    #[property(name = "orientation", get, set, type = Orientation, member = orientation, builder(Orientation::default()), nick = "Orientation", blurb = "What is done about the EXIF orientation", mutable_ready)]
+    #[property(name = "max-pixels", get, set, type = u64, member = max_pixels, minimum = 1, default = DEFAULT_MAX_PIXELS, nick = "Maximum pixels", blurb = "Images whose header claims more pixels are refused before memory is taken", mutable_ready)]
+    #[property(name = "truncated", get, set, type = Truncated, member = truncated, builder(Truncated::default()), nick = "Truncated", blurb = "What is done about a file that ends before its last pixel", mutable_ready)]
+    #[property(name = "on-error", get, set, type = OnError, member = on_error, builder(OnError::default()), nick = "On error", blurb = "What is done about a sample that cannot be used", mutable_ready)]
+    #[property(name = "max-errors", get, set, type = String, member = max_errors, default = Some("-1"), nick = "Maximum errors", blurb = "With skip and replace, how many samples of an epoch may be faulty: a count (10), a percentage (2%), or -1 for no limit", mutable_ready)]
+    settings: Mutex<Settings>,
+    #[property(name = "stats", get = Self::stats, type = gst::Structure, nick = "Statistics", blurb = "Images decoded, faulty, replaced, with warnings; images in flight, their highest number and its bound; nanoseconds waited for input and output")]
+    stats: Mutex<Stats>,
+    sink_pad: gst::Pad,
+    src_pad: gst::Pad,
+    queue: Arc<Queue>,
+    active: Mutex<Option<Active>>,
+    delivery: Mutex<Option<Delivery>>,
+}
+
+/// A poisoned lock is used all the same: every change under these locks is a plain assignment.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl EpochDecode {
+    fn stats(&self) -> gst::Structure {
+        let bound = lock(&self.active).as_ref().map_or(0, |active| active.bound);
+        let (in_flight, high_water) = self.queue.levels();
+        let stats = *lock(&self.stats);
+        gst::Structure::builder("epochdecode-stats")
+            .field("decoded", stats.decoded)
+            .field("faults", stats.faults)
+            .field("replaced", stats.replaced)
+            .field("warnings", stats.warnings)
+            .field("truncated", stats.truncated)
+            .field("in-flight", in_flight as u64)
+            .field("in-flight-max", high_water as u64)
+            .field("in-flight-bound", bound as u64)
+            .field("wait-input-ns", stats.wait_input)
+            .field("wait-output-ns", stats.wait_output)
+            .build()
+    }
+
+    /// Takes what a run needs; the error message is posted by the caller.
+    fn prepare(&self) -> Result<(), gst::ErrorMessage> {
+        let settings = lock(&self.settings).clone();
+        let usage = |error: &dyn std::fmt::Display| gst::error_msg!(gst::ResourceError::Settings, ("{error}"));
+        let limit = settings.max_errors.parse::<Limit>().map_err(|error| usage(&error))?;
+        let threads = match settings.threads {
+            0 => workers::default_threads().map_err(|error| usage(&error))?,
+            threads => usize::try_from(threads).unwrap_or(usize::MAX),
+        };
+        let workers = Client::new(threads)
+            .map_err(|error| gst::error_msg!(gst::ResourceError::NoSpaceLeft, ("{error}")))?;
+        *lock(&self.stats) = Stats::default();
+        *lock(&self.active) = Some(Active {
+            workers: Arc::new(workers),
+            options: Arc::new(settings.options()),
+            bound: threads * 2,
+            registration: None,
+            framerate: DEFAULT_FRAMERATE.into(),
+            output: None,
+            images: 0,
+        });
+        *lock(&self.delivery) = Some(Delivery { on_error: settings.on_error, limit, ..Delivery::default() });
+        self.find_coordinator();
+        Ok(())
+    }
+
+    /// Registers with the epochsrc upstream, if there is one and that has not been done.
+    fn find_coordinator(&self) {
+        if lock(&self.active).as_ref().is_none_or(|active| active.registration.is_some()) {
+            return;
+        }
+        let registration = coordinator::find(&self.sink_pad).map(|found| Arc::new(found.register(Stage::Decode)));
+        if let Some(active) = &mut *lock(&self.active) {
+            active.registration = registration;
+        }
+    }
+
+    fn registration(&self) -> Option<Arc<Registration>> {
+        lock(&self.active).as_ref().and_then(|active| active.registration.clone())
+    }
+
+    /// What frames are made as, renegotiated when downstream asks for it.
+    fn output(&self) -> Result<Arc<Output>, gst::FlowError> {
+        let (framerate, own_size) = {
+            let reconfigure = self.src_pad.check_reconfigure();
+            let mut active = lock(&self.active);
+            let active = active.as_mut().ok_or(gst::FlowError::Flushing)?;
+            match &active.output {
+                Some(output) if !reconfigure => return Ok(output.clone()),
+                _ => (active.framerate, active.options.fit == crate::decode::Fit::None),
+            }
+        };
+        let output = Output::negotiate(&self.src_pad, framerate, own_size).map_err(|error| {
+            self.src_pad.mark_reconfigure();
+            gst::element_imp_error!(
+                self,
+                gst::StreamError::Format,
+                ("Cannot agree on a format with the next element: {error}"),
+                ["epochdecode gives RGB and BGR frames; put videoconvert behind it for other formats"]
+            );
+            gst::FlowError::NotNegotiated
+        })?;
+        let output = Arc::new(output);
+        if let Some(active) = &mut *lock(&self.active) {
+            active.output = Some(output.clone());
+        }
+        Ok(output)
+    }
+
+    fn chain(&self, buffer: gst::Buffer) -> Result<gst::FlowSuccess, gst::FlowError> {
+        let (workers, options, bound, number) = {
+            let mut active = lock(&self.active);
+            let active = active.as_mut().ok_or(gst::FlowError::Flushing)?;
+            let number = active.images;
+            active.images += 1;
+            (active.workers.clone(), active.options.clone(), active.bound, number)
+        };
+        self.queue.wait_for_room(bound)?;
+        let mut place = Box::new(Place::of(&buffer, number));
+        if let Some(fault) = place.sample.fault.take() {
+            self.queue.push(Item::Image(place, Some(Err(fault))))?;
+            return Ok(gst::FlowSuccess::Ok);
+        }
+        let output = self.output()?;
+        let urgency = if place.sample.prepared { Urgency::Ahead } else { Urgency::Demanded };
+        let entry = self.queue.push(Item::Image(place, None))?;
+        workers.spawn(
+            Class::new(urgency, workers::Stage::Decode),
+            job(self.queue.clone(), entry, buffer, options, output),
+        );
+        Ok(gst::FlowSuccess::Ok)
+    }
+
+    fn sink_event(&self, event: gst::Event) -> bool {
+        gst::log!(CAT, obj = self.sink_pad, "{event:?}");
+        match event.view() {
+            gst::EventView::FlushStart(_) => {
+                let forwarded = self.src_pad.push_event(event);
+                self.queue.flush();
+                let _ = self.src_pad.pause_task();
+                forwarded
+            }
+            gst::EventView::FlushStop(_) => {
+                let forwarded = self.src_pad.push_event(event);
+                if let Some(delivery) = &mut *lock(&self.delivery) {
+                    delivery.resolver.end();
+                    delivery.discont = true;
+                }
+                self.queue.start();
+                self.start_task().is_ok() && forwarded
+            }
+            gst::EventView::Caps(caps) => {
+                let framerate = caps.structure().and_then(|fields| fields.get::<gst::Fraction>("framerate").ok());
+                if let (Some(active), Some(framerate)) = (&mut *lock(&self.active), framerate)
+                    && framerate.numer() > 0
+                    && framerate != active.framerate
+                {
+                    active.framerate = framerate;
+                    active.output = None;
+                }
+                true
+            }
+            gst::EventView::StreamStart(_) => {
+                self.find_coordinator();
+                self.queue.push(Item::Event(event)).is_ok()
+            }
+            _ if event.is_serialized() => self.queue.push(Item::Event(event)).is_ok(),
+            _ => gst::Pad::event_default(&self.sink_pad, Some(&*self.obj()), event),
+        }
+    }
+
+    fn sink_query(&self, query: &mut gst::QueryRef) -> bool {
+        match query.view() {
+            // Encoded images need no pool of ours, and nothing serialized waits behind the queue.
+            gst::QueryView::Allocation(_) => false,
+            _ => gst::Pad::query_default(&self.sink_pad, Some(&*self.obj()), query),
+        }
+    }
+
+    fn start_task(&self) -> Result<(), glib::BoolError> {
+        let element = self.obj().downgrade();
+        self.src_pad.start_task(move || {
+            if let Some(element) = element.upgrade() {
+                element.imp().deliver();
+            }
+        })
+    }
+
+    fn activate_src(&self, active: bool) -> Result<(), gst::LoggableError> {
+        if active {
+            self.queue.start();
+            self.start_task().map_err(|error| gst::loggable_error!(CAT, "Cannot start the delivery task: {error}"))
+        } else {
+            self.queue.flush();
+            self.src_pad.stop_task().map_err(|error| gst::loggable_error!(CAT, "Cannot stop the delivery task: {error}"))
+        }
+    }
+
+    /// One turn of the delivery task.
+    fn deliver(&self) {
+        let start = Instant::now();
+        let item = self.queue.pop();
+        lock(&self.stats).wait_input += nanoseconds_since(start);
+        let Some(item) = item else {
+            let _ = self.src_pad.pause_task();
+            return;
+        };
+        let Some(mut delivery) = lock(&self.delivery).take() else {
+            let _ = self.src_pad.pause_task();
+            return;
+        };
+        let result = match item {
+            Item::Event(event) => self.deliver_event(&mut delivery, event),
+            // `pop` waits for the result.
+            Item::Image(place, result) => {
+                let result = result.unwrap_or_else(|| Err("the decoder gave no result".to_owned()));
+                self.deliver_image(&mut delivery, *place, result)
+            }
+        };
+        *lock(&self.delivery) = Some(delivery);
+        if let Err(flow) = result {
+            gst::debug!(CAT, imp = self, "Delivery ends: {flow}");
+            self.queue.set_flow(flow);
+        }
+    }
+
+    fn deliver_event(&self, delivery: &mut Delivery, event: gst::Event) -> Result<(), gst::FlowError> {
+        match event.view() {
+            gst::EventView::Segment(segment) => {
+                delivery.discont = true;
+                let event = if segment.segment().format() == gst::Format::Time {
+                    event
+                } else {
+                    let segment = gst::FormattedSegment::<gst::ClockTime>::new();
+                    gst::event::Segment::builder(&segment).seqnum(event.seqnum()).build()
+                };
+                if delivery.info.is_none() {
+                    delivery.segment = Some(event);
+                } else {
+                    self.src_pad.push_event(event);
+                }
+            }
+            gst::EventView::SegmentDone(_) => {
+                let outcome = delivery.resolver.end();
+                let event = match EpochEnd::get(&event) {
+                    Some(mut end) => {
+                        self.check_outcome(outcome, Some(end.epoch))?;
+                        end.ledger.skipped += outcome.skipped;
+                        end.ledger.replaced += outcome.replaced;
+                        end.update(&event)
+                    }
+                    None => event,
+                };
+                self.src_pad.push_event(event);
+            }
+            gst::EventView::Eos(_) => {
+                let outcome = delivery.resolver.end();
+                self.check_outcome(outcome, None)?;
+                self.src_pad.push_event(event);
+            }
+            _ => {
+                self.src_pad.push_event(event);
+            }
+        }
+        Ok(())
+    }
+
+    /// No usable sample is an error, never a clean end.
+    fn check_outcome(&self, outcome: Outcome, epoch: Option<u64>) -> Result<(), gst::FlowError> {
+        if outcome.good > 0 || outcome.skipped == 0 {
+            return Ok(());
+        }
+        let of = epoch.map(|epoch| format!(" in epoch {epoch}")).unwrap_or_default();
+        gst::element_imp_error!(
+            self,
+            gst::StreamError::Decode,
+            ("No usable sample{of}: all {} are faulty", outcome.skipped),
+            ["See the epochfeed-fault messages for each file and reason"]
+        );
+        Err(gst::FlowError::Error)
+    }
+
+    fn deliver_image(
+        &self,
+        delivery: &mut Delivery,
+        place: Place,
+        result: Result<Decoded, String>,
+    ) -> Result<(), gst::FlowError> {
+        // Downstream has had enough; what is still here leaves without being looked at.
+        self.queue.flow()?;
+        let mut out = Vec::new();
+        match result {
+            Ok(decoded) => {
+                {
+                    let mut stats = lock(&self.stats);
+                    stats.decoded += 1;
+                    stats.warnings += u64::from(decoded.warnings > 0);
+                    stats.truncated += u64::from(decoded.truncated);
+                }
+                if let Some(warning) = &decoded.warning {
+                    gst::warning!(CAT, imp = self, "{}: {warning}", faults::describe(&place.sample));
+                }
+                let keep = delivery.on_error != OnError::Fail;
+                delivery.resolver.good(place, (decoded.frame, decoded.info), keep, &mut out);
+            }
+            Err(reason) => self.fault(delivery, place, &reason, &mut out)?,
+        }
+        for (place, (frame, info)) in out {
+            self.push_frame(delivery, &place, frame, info)?;
+        }
+        Ok(())
+    }
+
+    /// Applies the policy to a sample that cannot be used.
+    fn fault(
+        &self,
+        delivery: &mut Delivery,
+        place: Place,
+        reason: &str,
+        out: &mut Vec<(Place, (gst::Buffer, gst_video::VideoInfo))>,
+    ) -> Result<(), gst::FlowError> {
+        lock(&self.stats).faults += 1;
+        let registration = self.registration();
+        let coordinator = registration.as_ref().map(|registration| registration.coordinator());
+        let action = delivery.on_error.for_world(coordinator.map_or(1, |coordinator| coordinator.world_size()));
+        let what = faults::describe(&place.sample);
+        if action == OnError::Fail {
+            gst::element_imp_error!(
+                self,
+                gst::StreamError::Decode,
+                ("Cannot use {what}: {reason}"),
+                ["Repair or remove the file, or set on-error=skip or on-error=replace"]
+            );
+            return Err(gst::FlowError::Error);
+        }
+        if action != delivery.on_error && !std::mem::replace(&mut delivery.announced, true) {
+            gst::element_imp_info!(
+                self,
+                gst::StreamError::Decode,
+                ["With several ranks on-error=skip acts as replace, so that they stay equally long"]
+            );
+        }
+        let _ = self.obj().post_message(faults::message(&*self.obj(), &place.sample, reason, action));
+        let epoch = place.sample.epoch;
+        if action == OnError::Replace {
+            lock(&self.stats).replaced += 1;
+            delivery.resolver.replace(place, out);
+        } else {
+            delivery.resolver.skip();
+        }
+        let samples = coordinator.and_then(|coordinator| coordinator.order(epoch)).map(|order| order.len());
+        let faults = delivery.resolver.faults();
+        if delivery.limit.exceeded(faults, samples) {
+            gst::element_imp_error!(
+                self,
+                gst::StreamError::Decode,
+                ("Too many faulty samples: {faults} in epoch {epoch}; the last is {what}: {reason}"),
+                ["Repair the dataset or raise max-errors, which is {:?}", delivery.limit]
+            );
+            return Err(gst::FlowError::Error);
+        }
+        Ok(())
+    }
+
+    fn push_frame(
+        &self,
+        delivery: &mut Delivery,
+        place: &Place,
+        mut frame: gst::Buffer,
+        info: gst_video::VideoInfo,
+    ) -> Result<(), gst::FlowError> {
+        if delivery.info.as_ref() != Some(&info) {
+            let caps = info.to_caps().map_err(|error| {
+                gst::element_imp_error!(self, gst::CoreError::Negotiation, ["Cannot describe the frames: {error}"]);
+                gst::FlowError::NotNegotiated
+            })?;
+            self.src_pad.push_event(gst::event::Caps::new(&caps));
+            delivery.info = Some(info);
+        }
+        if let Some(segment) = delivery.segment.take() {
+            self.src_pad.push_event(segment);
+        }
+        {
+            let frame = frame.make_mut();
+            if std::mem::take(&mut delivery.discont) {
+                frame.set_flags(gst::BufferFlags::DISCONT);
+            } else {
+                frame.unset_flags(gst::BufferFlags::DISCONT);
+            }
+            place.stamp(frame).map_err(|error| {
+                gst::element_imp_error!(self, gst::CoreError::Failed, ["Cannot stamp a frame: {error}"]);
+                gst::FlowError::Error
+            })?;
+        }
+        let start = Instant::now();
+        let pushed = self.src_pad.push(frame);
+        lock(&self.stats).wait_output += nanoseconds_since(start);
+        if let Err(flow) = pushed {
+            // EOS and flushing are no errors; of every other one the bus must hear.
+            if !matches!(flow, gst::FlowError::Eos | gst::FlowError::Flushing) {
+                gst::element_imp_error!(
+                    self,
+                    gst::StreamError::Failed,
+                    ("The next element refused a frame: {flow}"),
+                    ["{}", faults::describe(&place.sample)]
+                );
+            }
+            return Err(flow);
+        }
+        self.acknowledge(place);
+        Ok(())
+    }
+
+    /// Where nothing of ours follows, a frame that was pushed counts as consumed.
+    fn acknowledge(&self, place: &Place) {
+        let Some(registration) = self.registration().filter(|registration| place.stamped && registration.counts()) else {
+            return;
+        };
+        let sample = &place.sample;
+        let state = registration.coordinator().state_at(sample.epoch, sample.index + 1, sample.skipped, sample.replaced);
+        if let Some(state) = state
+            && let Err(error) = registration.acknowledge(&state)
+        {
+            gst::element_imp_warning!(self, gst::ResourceError::Write, ["Cannot save the state: {error}"]);
+        }
+    }
+}
+
+#[glib::object_subclass]
+impl ObjectSubclass for EpochDecode {
+    const NAME: &'static str = "GstEpochDecode";
+    type Type = super::EpochDecode;
+    type ParentType = gst::Element;
+
+    fn with_class(class: &Self::Class) -> Self {
+        let template = |name| class.pad_template(name).unwrap_or_else(|| unreachable!("declared in pad_templates"));
+        let sink_pad = gst::Pad::builder_from_template(&template("sink"))
+            .chain_function(|_, parent, buffer| {
+                Self::catch_panic_pad_function(parent, || Err(gst::FlowError::Error), |this| this.chain(buffer))
+            })
+            .event_function(|_, parent, event| {
+                Self::catch_panic_pad_function(parent, || false, |this| this.sink_event(event))
+            })
+            .query_function(|_, parent, query| {
+                Self::catch_panic_pad_function(parent, || false, |this| this.sink_query(query))
+            })
+            .build();
+        let src_pad = gst::Pad::builder_from_template(&template("src"))
+            .activatemode_function(|_, parent, mode, active| {
+                Self::catch_panic_pad_function(
+                    parent,
+                    || Err(gst::loggable_error!(CAT, "Panic activating the source pad")),
+                    |this| match mode {
+                        gst::PadMode::Push => this.activate_src(active),
+                        _ => Err(gst::loggable_error!(CAT, "Only push mode is possible")),
+                    },
+                )
+            })
+            .build();
+        Self {
+            settings: Mutex::default(),
+            stats: Mutex::default(),
+            sink_pad,
+            src_pad,
+            queue: Arc::default(),
+            active: Mutex::new(None),
+            delivery: Mutex::new(None),
+        }
+    }
+}
+
+#[glib::derived_properties]
+impl ObjectImpl for EpochDecode {
+    fn constructed(&self) {
+        self.parent_constructed();
+        for pad in [&self.sink_pad, &self.src_pad] {
+            if let Err(error) = self.obj().add_pad(pad) {
+                gst::error!(CAT, imp = self, "Cannot add {}: {error}", pad.name());
+            }
+        }
+    }
+}
+
+impl GstObjectImpl for EpochDecode {}
+
+impl ElementImpl for EpochDecode {
+    fn metadata() -> Option<&'static gst::subclass::ElementMetadata> {
+        static METADATA: LazyLock<gst::subclass::ElementMetadata> = LazyLock::new(|| {
+            gst::subclass::ElementMetadata::new(
+                "Epoch image decoder",
+                "Codec/Decoder/Image",
+                "Decodes JPEG, PNG, WebP and BMP on several threads, in order, and letterboxes to one size",
+                crate::elements::AUTHOR,
+            )
+        });
+        Some(&METADATA)
+    }
+
+    fn pad_templates() -> &'static [gst::PadTemplate] {
+        static TEMPLATES: LazyLock<Vec<gst::PadTemplate>> = LazyLock::new(|| {
+            let frames = gst_video::VideoCapsBuilder::new()
+                .format_list([gst_video::VideoFormat::Rgb, gst_video::VideoFormat::Bgr])
+                .build();
+            [
+                gst::PadTemplate::new(
+                    "sink",
+                    gst::PadDirection::Sink,
+                    gst::PadPresence::Always,
+                    &crate::elements::encoded_caps(),
+                ),
+                gst::PadTemplate::new("src", gst::PadDirection::Src, gst::PadPresence::Always, &frames),
+            ]
+            .into_iter()
+            .flatten()
+            .collect()
+        });
+        &TEMPLATES
+    }
+
+    fn change_state(&self, transition: gst::StateChange) -> Result<gst::StateChangeSuccess, gst::StateChangeError> {
+        match transition {
+            gst::StateChange::ReadyToPaused => {
+                if let Err(error) = self.prepare() {
+                    self.post_error_message(error);
+                    return Err(gst::StateChangeError);
+                }
+            }
+            // Before the pads are deactivated, so that no thread of theirs waits for us.
+            gst::StateChange::PausedToReady => self.queue.flush(),
+            _ => (),
+        }
+        let result = self.parent_change_state(transition);
+        if transition == gst::StateChange::PausedToReady {
+            let active = lock(&self.active).take();
+            drop(active);
+            let delivery = lock(&self.delivery).take();
+            drop(delivery);
+        }
+        result
+    }
+}

@@ -1,0 +1,87 @@
+//! The work on one image, on a worker.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use super::output::Output;
+use super::queue::Queue;
+use crate::decode::{self, ChannelOrder, DecodeOptions, Scratch, Target};
+
+/// A decoded image.
+#[derive(Clone, Debug)]
+pub(super) struct Decoded {
+    pub frame: gst::Buffer,
+    pub info: gst_video::VideoInfo,
+    /// Warnings of the decoder, and the first of them.
+    pub warnings: u32,
+    pub warning: Option<String>,
+    /// The file ended early; what was there is in the frame.
+    pub truncated: bool,
+}
+
+/// Makes sure that a job's place in the queue is filled whatever happens to the job: a job that panics or that is
+/// discarded would otherwise be waited for without end.
+struct Promise {
+    queue: Arc<Queue>,
+    number: u64,
+    result: Option<Result<Decoded, String>>,
+}
+
+impl Drop for Promise {
+    fn drop(&mut self) {
+        let result = self.result.take().unwrap_or_else(|| Err("the decoder failed inside (a bug; please report it)".into()));
+        self.queue.finish(self.number, result);
+    }
+}
+
+/// The job of the entry `number`: decodes `encoded` as `options` say into a frame of `output`.
+pub(super) fn job(
+    queue: Arc<Queue>,
+    number: u64,
+    encoded: gst::Buffer,
+    options: Arc<DecodeOptions>,
+    output: Arc<Output>,
+) -> impl FnOnce() + Send + 'static {
+    let mut promise = Promise { queue, number, result: None };
+    move || {
+        let result = if promise.queue.wants(promise.number) {
+            decode(&encoded, &options, &output)
+        } else {
+            Err("not wanted any more".to_owned())
+        };
+        drop(encoded);
+        promise.result = Some(result);
+    }
+}
+
+thread_local! {
+    /// A worker's buffers, kept from one image to the next.
+    static SCRATCH: RefCell<Scratch> = RefCell::default();
+}
+
+fn decode(encoded: &gst::BufferRef, options: &DecodeOptions, output: &Output) -> Result<Decoded, String> {
+    let bytes = encoded.map_readable().map_err(|error| error.to_string())?;
+    let header = decode::probe(&bytes, options).map_err(|error| error.to_string())?;
+    let (mut frame, info) = output.frame(header.oriented_size(options.orientation)).map_err(|error| error.to_string())?;
+    let outcome = {
+        let frame = frame.make_mut();
+        let mut map = gst_video::VideoFrameRef::from_buffer_ref_writable(frame, &info).map_err(|error| error.to_string())?;
+        let stride = usize::try_from(info.stride()[0]).map_err(|error| error.to_string())?;
+        let order = match info.format() {
+            gst_video::VideoFormat::Bgr => ChannelOrder::Bgr,
+            _ => ChannelOrder::Rgb,
+        };
+        let data = map.plane_data_mut(0).map_err(|error| error.to_string())?;
+        let mut target = Target { data, stride, width: info.width(), height: info.height(), order };
+        SCRATCH
+            .with_borrow_mut(|scratch| decode::decode_into(&bytes, &header, options, &mut target, scratch))
+            .map_err(|error| error.to_string())?
+    };
+    Ok(Decoded {
+        frame,
+        info,
+        warnings: outcome.warnings,
+        warning: outcome.warning,
+        truncated: outcome.truncated,
+    })
+}

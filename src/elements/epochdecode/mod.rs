@@ -1,0 +1,44 @@
+//! `epochdecode`: decodes images on several threads, in order, and fits them to one size.
+
+/**
+ * SECTION:element-epochdecode
+ * @see_also: epochsrc, hsvquantize
+ *
+ * Takes one encoded image a buffer (JPEG, PNG, WebP, BMP, by content) and gives RGB or BGR frames of the size that
+ * downstream asks for, 640x640 where it does not say. JPEG pixels are those of libjpeg-turbo, the resize is
+ * byte-equal to OpenCV's INTER_LINEAR, the letterbox to Ultralytics': the same bytes on any number of threads.
+ *
+ * Images are decoded in parallel and delivered in order, from this element's own streaming thread. At most twice as
+ * many as `threads` are in work or done and not yet delivered; `stats` has the bound and the highest level.
+ *
+ * A sample that cannot be decoded is named, with its place in the dataset and the reason: in an error with
+ * `on-error=fail`, else in an element message `epochfeed-fault`, and the sample is left out (`skip`) or its place is
+ * taken by a good one (`replace`). An epoch without a usable sample is always an error. Where several ranks share the
+ * epochs, `skip` acts as `replace`, so that they stay equally long.
+ *
+ * ## Example pipeline
+ * |[
+ * gst-launch-1.0 epochsrc location=data/photos ! epochdecode threads=2 on-error=skip ! video/x-raw,format=RGB,width=320,height=320 ! fakesink
+ * ]| Decodes and letterboxes a folder to 320x320.
+ * |[
+ * gst-launch-1.0 filesrc location=data/photos/000000000001.jpg ! jpegparse ! epochdecode fit=none ! videoconvert ! pngenc ! fakesink
+ * ]| Also takes images from other sources, one a buffer.
+ */
+mod imp;
+mod job;
+mod output;
+mod queue;
+mod settings;
+
+use glib::prelude::*;
+
+pub use settings::{Fit, Interpolation, Orientation, Truncated};
+
+glib::wrapper! {
+    /// The element `epochdecode`.
+    pub struct EpochDecode(ObjectSubclass<imp::EpochDecode>) @extends gst::Element, gst::Object;
+}
+
+pub(super) fn register(plugin: Option<&gst::Plugin>) -> Result<(), glib::BoolError> {
+    gst::Element::register(plugin, "epochdecode", gst::Rank::NONE, EpochDecode::static_type())
+}

@@ -1,0 +1,642 @@
+//! Lock order: none of the locks here is held while another is taken, nor over a push, a query, a post or a signal.
+//! The running epoch is taken out of its lock by the streaming thread while it works on it.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use glib::subclass::Signal;
+use gst::glib;
+use gst::prelude::*;
+use gst::subclass::prelude::*;
+use gst_base::prelude::*;
+use gst_base::subclass::base_src::CreateSuccess;
+use gst_base::subclass::prelude::*;
+
+use super::super::coordinator::{self, Coordinator, Stage, Wait};
+use super::super::epoch_end::EpochEnd;
+use super::super::faults::{self, OnError, Place, Resolver};
+use super::super::meta::SampleMeta;
+use super::reader::{Read, Reader};
+use super::settings::{Settings, Shuffle, Uneven};
+use crate::dataset::{Dataset, parse_location};
+use crate::decode::{Format, Sniffed, sniff};
+use crate::sampler::{Ledger, Sampler, State};
+
+static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
+    gst::DebugCategory::new("epochsrc", gst::DebugColorFlags::empty(), Some("Dataset source with epochs"))
+});
+
+/// What comes next in the stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Samples of the current epoch.
+    Reading,
+    /// All its samples have been pushed: its end is to be announced.
+    Ended,
+    /// Its end has been announced and the next epoch is not asked for yet.
+    Boundary,
+    /// The run's last epoch has ended.
+    Finished,
+}
+
+/// One start-to-stop of the element; owned by the streaming thread while it works.
+struct Run {
+    reader: Reader,
+    phase: Phase,
+    /// Epochs that still begin after the current one; `None` without end.
+    epochs_left: Option<u64>,
+    /// A SEGMENT for the current epoch has not been sent yet, and its first buffer is a discontinuity.
+    fresh: bool,
+    framerate: gst::Fraction,
+    /// Slots of this run so far; running time is this many frames.
+    slots: u64,
+    recipe: u64,
+    /// Faults of the current epoch before this run, for a run that resumes in it.
+    skipped_before: u64,
+    replaced_before: u64,
+    on_error: OnError,
+    resolver: Resolver<Encoded>,
+    /// What is to be pushed next.
+    ready: VecDeque<(Place, Encoded)>,
+    /// State behind the buffer that was pushed last: (epoch, position, skipped, replaced).
+    pushed: Option<(u64, u64, u64, u64)>,
+    caps: Option<Format>,
+    /// When the last buffer was handed to the base class.
+    handed_over: Option<Instant>,
+}
+
+/// An encoded image, or a fault (`format` is `None`).
+#[derive(Clone, Debug)]
+struct Encoded {
+    format: Option<Format>,
+    buffer: gst::Buffer,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Stats {
+    epochs: u64,
+    samples: u64,
+    bytes: u64,
+    faults: u64,
+    /// Nanoseconds spent reading files.
+    wait_input: u64,
+    /// Nanoseconds spent pushing.
+    wait_output: u64,
+    /// Nanoseconds spent waiting for a request.
+    wait_request: u64,
+    /// Slots of the current epoch pushed, and all of them.
+    position: u64,
+    duration: u64,
+}
+
+#[derive(glib::Properties)]
+#[properties(wrapper_type = super::EpochSrc)]
+pub struct EpochSrc {
+    #[property(name = "location", get, set, type = Option<String>, member = location, nick = "Location", blurb = "Folder (searched recursively), text list of paths, or one image; a path, or a file:// URI for one that is not UTF-8", mutable_ready)]
+    #[property(name = "shuffle", get, set, type = Shuffle, member = shuffle, builder(Shuffle::default()), nick = "Shuffle", blurb = "Order of the samples of each epoch", mutable_ready)]
+    #[property(name = "seed", get, set, type = u64, member = seed, nick = "Seed", blurb = "Seed of the order and of the jitter", mutable_ready)]
+    #[property(name = "epochs", get, set, type = i32, member = epochs, minimum = -1, default = 1, nick = "Epochs", blurb = "How many epochs a run delivers before EOS (-1 = endless)", mutable_ready)]
+    #[property(name = "rank", get, set, type = u32, member = rank, nick = "Rank", blurb = "Which share of each epoch is delivered, from 0", mutable_ready)]
+    #[property(name = "world-size", get, set, type = u32, member = world_size, minimum = 1, default = 1, nick = "World size", blurb = "Number of ranks that share each epoch", mutable_ready)]
+    #[property(name = "samples-per-epoch", get, set, type = u64, member = samples_per_epoch, nick = "Samples per epoch", blurb = "Only the first so many samples of each order, over all ranks (0 = all)", mutable_ready)]
+    #[property(name = "uneven", get, set, type = Uneven, member = uneven, builder(Uneven::default()), nick = "Uneven", blurb = "What is done where ranks do not divide the samples equally", mutable_ready)]
+    #[property(name = "io-depth", get, set, type = u32, member = io_depth, minimum = 1, maximum = 1024, default = 32, nick = "I/O depth", blurb = "How many files are opened ahead for the kernel to read", mutable_ready)]
+    #[property(name = "framerate", get, set, type = gst::Fraction, member = framerate, minimum = gst::Fraction::new(1, i32::MAX), maximum = gst::Fraction::new(i32::MAX, 1), default = gst::Fraction::new(30, 1), nick = "Frame rate", blurb = "Nominal samples per second, for time stamps", mutable_ready)]
+    #[property(name = "auto-advance", get, set, type = bool, member = auto_advance, default = true, nick = "Auto-advance", blurb = "Go on to the next epoch without being asked, where no epochsink or application asks", mutable_playing)]
+    #[property(name = "state-location", get, set, type = Option<std::path::PathBuf>, member = state_location, nick = "State location", blurb = "File the state is loaded from at the start and saved to whenever a batch has been consumed", mutable_ready)]
+    #[property(name = "on-error", get, set, type = OnError, member = on_error, builder(OnError::default()), nick = "On error", blurb = "What is done about an unusable file where the decoder is not epochdecode (which has its own)", mutable_ready)]
+    settings: Mutex<Settings>,
+    #[property(name = "state", get = Self::state, set = Self::set_state, type = Option<String>, nick = "State", blurb = "Where the consumer is, as JSON; set it to resume there, or to the empty string to start over", mutable_ready)]
+    /// `state` was set to start over: the file is not loaded at the next start.
+    start_over: Mutex<bool>,
+    #[property(name = "stats", get = Self::stats, type = gst::Structure, nick = "Statistics", blurb = "Epochs, samples, bytes, faults; position in the epoch; nanoseconds waited for input, output and requests")]
+    stats: Mutex<Stats>,
+    coordinator: Arc<Coordinator>,
+    run: Mutex<Option<Run>>,
+}
+
+impl Default for EpochSrc {
+    fn default() -> Self {
+        Self {
+            settings: Mutex::default(),
+            start_over: Mutex::new(false),
+            stats: Mutex::default(),
+            coordinator: Arc::default(),
+            run: Mutex::new(None),
+        }
+    }
+}
+
+/// A poisoned lock is used all the same: every change under these locks is a plain assignment.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn nanoseconds_since(start: Instant) -> u64 {
+    u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX)
+}
+
+impl EpochSrc {
+    fn state(&self) -> Option<String> {
+        self.coordinator.state()
+    }
+
+    fn set_state(&self, state: Option<String>) {
+        let state = state.filter(|state| !state.is_empty());
+        *lock(&self.start_over) = state.is_none();
+        self.coordinator.set_state(state);
+    }
+
+    fn stats(&self) -> gst::Structure {
+        let stats = *lock(&self.stats);
+        gst::Structure::builder("epochsrc-stats")
+            .field("epochs", stats.epochs)
+            .field("samples", stats.samples)
+            .field("bytes", stats.bytes)
+            .field("faults", stats.faults)
+            .field("position", stats.position)
+            .field("duration", stats.duration)
+            .field("wait-input-ns", stats.wait_input)
+            .field("wait-output-ns", stats.wait_output)
+            .field("wait-request-ns", stats.wait_request)
+            .build()
+    }
+
+    /// Asks for the epoch after the one that is read now; false where there is none.
+    fn next_epoch(&self) -> bool {
+        let next = lock(&self.run).as_ref().map(|run| run.reader.epoch() + 1);
+        // While the streaming thread works on the run, the coordinator knows the epoch.
+        match next.or_else(|| self.coordinator.newest().map(|epoch| epoch + 1)) {
+            Some(next) => {
+                self.coordinator.request(next);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// The state this run resumes from: what was set or kept, else the file.
+    fn resume_state(&self, settings: &Settings) -> Result<Option<String>, gst::ErrorMessage> {
+        let start_over = std::mem::take(&mut *lock(&self.start_over));
+        if let Some(state) = self.coordinator.state() {
+            return Ok(Some(state));
+        }
+        match &settings.state_location {
+            Some(location) if !start_over => coordinator::load_state(location).map_err(|error| {
+                gst::error_msg!(
+                    gst::ResourceError::Read,
+                    ("Cannot read the state in {}: {error}", location.display()),
+                    ["Set state-location to a file that can be read, or remove the file to start over"]
+                )
+            }),
+            _ => Ok(None),
+        }
+    }
+
+    /// Opens the dataset and finds the place to start at.
+    fn prepare(&self, settings: &Settings) -> Result<Run, gst::ErrorMessage> {
+        let usage = |message: String| gst::error_msg!(gst::ResourceError::Settings, ("{message}"));
+        let location = settings.location.as_deref().filter(|location| !location.is_empty()).ok_or_else(|| {
+            usage("No location is set: set it to a folder of images, a list of paths, or an image".into())
+        })?;
+        let dataset = parse_location(location).and_then(|path| Dataset::open(&path)).map_err(|error| {
+            gst::error_msg!(gst::ResourceError::OpenRead, ("{error}"), ["location={location:?}"])
+        })?;
+        let epochs_left = match settings.epochs {
+            0 => return Err(usage("epochs is 0: set it to at least 1, or to -1 for no end".into())),
+            epochs => u64::try_from(epochs).ok().map(|epochs| epochs - 1),
+        };
+        let sampler = Sampler::new(settings.sampler_config(dataset.len())).map_err(|error| usage(error.to_string()))?;
+
+        let mut start = (sampler.first(), 0, 0, 0);
+        if let Some(json) = self.resume_state(settings)? {
+            let refused = |error: &dyn std::fmt::Display| {
+                gst::error_msg!(
+                    gst::ResourceError::Settings,
+                    ("The state cannot be resumed: {error}"),
+                    ["Restore what it was made with, or set state=\"\" (and remove the state-location file) to start over"]
+                )
+            };
+            let state = State::from_json(&json).map_err(|error| refused(&error))?;
+            state.check(sampler.config(), dataset.fingerprint()).map_err(|error| refused(&error))?;
+            start = if state.position < sampler.draw(&state.receipt).len() {
+                (state.receipt, state.position, state.skipped, state.replaced)
+            } else {
+                (sampler.next(&state.receipt, true), 0, 0, 0)
+            };
+        }
+        let (receipt, position, skipped_before, replaced_before) = start;
+        let recipe = recipe(&sampler, dataset.fingerprint());
+        let io_depth = usize::try_from(settings.io_depth).unwrap_or(usize::MAX);
+        Ok(Run {
+            reader: Reader::new(dataset, sampler, receipt, position, io_depth),
+            phase: Phase::Reading,
+            epochs_left,
+            fresh: true,
+            framerate: settings.framerate,
+            slots: 0,
+            recipe,
+            skipped_before,
+            replaced_before,
+            on_error: settings.on_error.for_world(settings.world_size),
+            resolver: Resolver::default(),
+            ready: VecDeque::new(),
+            pushed: None,
+            caps: None,
+            handed_over: None,
+        })
+    }
+
+    /// Makes the current epoch known, and begins its segment.
+    fn open_epoch(&self, run: &Run) -> Result<(), gst::FlowError> {
+        self.coordinator.open(run.reader.receipt().clone(), run.reader.order().clone());
+        {
+            let mut stats = lock(&self.stats);
+            stats.position = 0;
+            stats.duration = run.reader.order().len();
+        }
+        let start = run.time(run.slots);
+        let mut segment = gst::FormattedSegment::<gst::ClockTime>::new();
+        segment.set_start(start);
+        segment.set_time(start);
+        segment.set_base(start);
+        segment.set_position(start);
+        self.obj().new_segment(&segment).map_err(|error| {
+            gst::element_imp_error!(self, gst::CoreError::Event, ["Cannot begin a segment: {error}"]);
+            gst::FlowError::Error
+        })
+    }
+
+    /// Reads the next sample into `run.ready`, or finds the end of the epoch.
+    fn read(&self, run: &mut Run) -> Result<(), gst::FlowError> {
+        let start = Instant::now();
+        let Some(Read { position, slot, content }) = run.reader.next() else {
+            run.phase = Phase::Ended;
+            return Ok(());
+        };
+        let sample = SampleMeta {
+            epoch: run.reader.epoch(),
+            index: position,
+            dataset_index: slot.dataset_index,
+            uri: run.reader.dataset.uri(slot.dataset_index).unwrap_or_default(),
+            seed: run.reader.sampler.config().seed,
+            recipe: run.recipe,
+            prepared: false,
+            pad: slot.pad,
+            replaced_from: -1,
+            fault: None,
+            skipped: run.skipped_before,
+            replaced: run.replaced_before,
+        };
+        let pts = run.time(run.slots);
+        run.slots += 1;
+        let duration = run.time(run.slots).saturating_sub(pts);
+        let mut place =
+            Place { sample, stamped: true, pts: Some(pts), duration: Some(duration), offset: position };
+        let content = content.map_err(|error| error.to_string()).and_then(|content| match sniff(&content) {
+            Sniffed::Supported(format) => Ok((format, content)),
+            Sniffed::Unsupported(name) => Err(format!("unsupported format: {name}; JPEG, PNG, WebP and BMP are read")),
+            Sniffed::Empty => Err("the file is empty".to_owned()),
+            Sniffed::Unknown => Err("not an image: its first bytes are of no known format".to_owned()),
+        });
+        {
+            let mut stats = lock(&self.stats);
+            stats.wait_input += nanoseconds_since(start);
+            match &content {
+                Ok((_, content)) => stats.bytes += content.len() as u64,
+                Err(_) => stats.faults += 1,
+            }
+        }
+        match content {
+            Ok((format, content)) => {
+                let encoded = Encoded { format: Some(format), buffer: gst::Buffer::from_mut_slice(content) };
+                if self.coordinator.has(Stage::Decode) {
+                    run.ready.push_back((place, encoded));
+                } else {
+                    let mut out = Vec::new();
+                    run.resolver.good(place, encoded, run.on_error == OnError::Replace, &mut out);
+                    run.ready.extend(out);
+                }
+                Ok(())
+            }
+            Err(reason) if self.coordinator.has(Stage::Decode) => {
+                gst::debug!(CAT, imp = self, "{}: {reason}", faults::describe(&place.sample));
+                place.sample.fault = Some(reason);
+                run.ready.push_back((place, Encoded { format: None, buffer: gst::Buffer::new() }));
+                Ok(())
+            }
+            Err(reason) => self.apply_own_policy(run, place, &reason),
+        }
+    }
+
+    /// What is done about a fault where no epochdecode follows.
+    fn apply_own_policy(&self, run: &mut Run, place: Place, reason: &str) -> Result<(), gst::FlowError> {
+        let sample = &place.sample;
+        if run.on_error == OnError::Fail {
+            gst::element_imp_error!(
+                self,
+                gst::ResourceError::Read,
+                ("Cannot use {}: {reason}", faults::describe(sample)),
+                ["Repair or remove the file, or set on-error=skip or on-error=replace"]
+            );
+            return Err(gst::FlowError::Error);
+        }
+        let _ = self.obj().post_message(faults::message(&*self.obj(), sample, reason, run.on_error));
+        let mut out = Vec::new();
+        if run.on_error == OnError::Replace {
+            run.resolver.replace(place, &mut out);
+        } else {
+            run.resolver.skip();
+        }
+        run.ready.extend(out);
+        Ok(())
+    }
+
+    /// Announces the end of the epoch.
+    fn end_epoch(&self, run: &mut Run) -> Result<(), gst::FlowError> {
+        let outcome = run.resolver.end();
+        let (epoch, order) = (run.reader.epoch(), run.reader.order());
+        if outcome.good == 0 && outcome.skipped > 0 {
+            gst::element_imp_error!(
+                self,
+                gst::ResourceError::Read,
+                ("No usable sample in epoch {epoch}: all {} are faulty", outcome.skipped),
+                ["See the epochfeed-fault messages for each file and reason"]
+            );
+            return Err(gst::FlowError::Error);
+        }
+        let ledger = Ledger {
+            listed: order.listed(),
+            delivered: 0,
+            skipped: run.skipped_before + outcome.skipped,
+            dropped: order.dropped(),
+            padded: order.padded(),
+            replaced: run.replaced_before + outcome.replaced,
+        };
+        let message = gst::message::Element::builder(
+            gst::Structure::builder("epochfeed-epoch")
+                .field("epoch", epoch)
+                .field("listed", ledger.listed)
+                .field("padded", ledger.padded)
+                .field("dropped", ledger.dropped)
+                .build(),
+        );
+        let _ = self.obj().post_message(message.src(&*self.obj()).build());
+        lock(&self.stats).epochs += 1;
+        let position: gst::GenericFormattedValue = run.time(run.slots).into();
+        let event = EpochEnd { epoch, ledger }.event(position, gst::Seqnum::next());
+        gst::debug!(CAT, imp = self, "End of epoch {epoch}: {ledger:?}");
+        // Refused when downstream flushes or has ended: the next push says which.
+        let _ = self.obj().src_pad().push_event(event);
+        Ok(())
+    }
+
+    /// Waits until the next epoch is asked for, and draws it.
+    fn cross_boundary(&self, run: &mut Run) -> Result<(), gst::FlowError> {
+        let next = run.reader.epoch() + 1;
+        if lock(&self.settings).auto_advance && !self.coordinator.has(Stage::Consumer) {
+            self.coordinator.request(next);
+        }
+        let start = Instant::now();
+        let wait = self.coordinator.wait_for_request(next);
+        lock(&self.stats).wait_request += nanoseconds_since(start);
+        if wait == Wait::Flushing {
+            return Err(gst::FlowError::Flushing);
+        }
+        run.epochs_left = run.epochs_left.map(|left| left.saturating_sub(1));
+        run.reader.advance();
+        (run.skipped_before, run.replaced_before) = (0, 0);
+        run.fresh = true;
+        run.phase = Phase::Reading;
+        Ok(())
+    }
+
+    /// Makes the buffer that is pushed next.
+    fn finish(&self, run: &mut Run, place: &Place, encoded: Encoded) -> Result<gst::Buffer, gst::FlowError> {
+        let sample = &place.sample;
+        if let Some(format) = encoded.format
+            && run.caps != Some(format)
+        {
+            let caps = gst::Caps::builder(format.media_type()).field("framerate", run.framerate).build();
+            self.obj().set_caps(&caps).map_err(|_| {
+                gst::element_imp_error!(
+                    self,
+                    gst::StreamError::Format,
+                    ("The next element does not take {}, which {} is", format.media_type(), faults::describe(sample)),
+                    ["Put epochdecode behind epochsrc: it decodes every format that epochsrc reads"]
+                );
+                gst::FlowError::NotNegotiated
+            })?;
+            run.caps = Some(format);
+        }
+        // A replacement's buffer is shared with the sample it repeats.
+        let mut buffer = encoded.buffer.copy();
+        {
+            let buffer = buffer.make_mut();
+            if std::mem::take(&mut run.fresh) {
+                buffer.set_flags(gst::BufferFlags::DISCONT);
+            }
+            if encoded.format.is_none() {
+                buffer.set_flags(gst::BufferFlags::GAP);
+            }
+            place.stamp(buffer).map_err(|error| {
+                gst::element_imp_error!(self, gst::CoreError::Failed, ["Cannot stamp a buffer: {error}"]);
+                gst::FlowError::Error
+            })?;
+        }
+        run.pushed = Some((sample.epoch, sample.index + 1, sample.skipped, sample.replaced));
+        let mut stats = lock(&self.stats);
+        stats.samples += u64::from(encoded.format.is_some());
+        stats.position = sample.index + 1;
+        Ok(buffer)
+    }
+
+    /// The next buffer of the stream, with what comes before it.
+    fn produce(&self, run: &mut Run) -> Result<gst::Buffer, gst::FlowError> {
+        loop {
+            if run.fresh && run.phase == Phase::Reading && run.ready.is_empty() {
+                self.open_epoch(run)?;
+            }
+            if let Some((place, encoded)) = run.ready.pop_front() {
+                return self.finish(run, &place, encoded);
+            }
+            match run.phase {
+                Phase::Reading => self.read(run)?,
+                Phase::Ended => {
+                    self.end_epoch(run)?;
+                    run.phase = if run.epochs_left == Some(0) { Phase::Finished } else { Phase::Boundary };
+                }
+                Phase::Boundary => self.cross_boundary(run)?,
+                Phase::Finished => return Err(gst::FlowError::Eos),
+            }
+        }
+    }
+}
+
+impl Run {
+    /// Time stamp of the run's `slots`-th frame.
+    fn time(&self, slots: u64) -> gst::ClockTime {
+        let (numerator, denominator) = (self.framerate.numer(), self.framerate.denom());
+        let nanoseconds = u128::from(slots) * 1_000_000_000 * denominator.unsigned_abs() as u128
+            / u128::from(numerator.unsigned_abs().max(1));
+        gst::ClockTime::from_nseconds(u64::try_from(nanoseconds).unwrap_or(u64::MAX - 1))
+    }
+}
+
+/// Hash of what this element contributes to the pixels: dataset, order and limits.
+fn recipe(sampler: &Sampler, fingerprint: &str) -> u64 {
+    use sha2::Digest;
+    let digest = sha2::Sha256::digest(format!("{:?} {fingerprint}", sampler.config()));
+    digest.iter().take(8).fold(0, |hash, byte| hash << 8 | u64::from(*byte))
+}
+
+#[glib::object_subclass]
+impl ObjectSubclass for EpochSrc {
+    const NAME: &'static str = "GstEpochSrc";
+    type Type = super::EpochSrc;
+    type ParentType = gst_base::PushSrc;
+}
+
+#[glib::derived_properties]
+impl ObjectImpl for EpochSrc {
+    fn signals() -> &'static [Signal] {
+        static SIGNALS: LazyLock<Vec<Signal>> = LazyLock::new(|| {
+            vec![
+                Signal::builder("next-epoch")
+                    .action()
+                    .return_type::<bool>()
+                    .class_handler(|args| {
+                        let element = args[0].get::<super::EpochSrc>().ok()?;
+                        Some(element.imp().next_epoch().to_value())
+                    })
+                    .build(),
+            ]
+        });
+        &SIGNALS
+    }
+
+    fn constructed(&self) {
+        self.parent_constructed();
+        let element = self.obj();
+        element.set_format(gst::Format::Time);
+        element.set_live(false);
+    }
+}
+
+impl GstObjectImpl for EpochSrc {}
+
+impl ElementImpl for EpochSrc {
+    fn metadata() -> Option<&'static gst::subclass::ElementMetadata> {
+        static METADATA: LazyLock<gst::subclass::ElementMetadata> = LazyLock::new(|| {
+            gst::subclass::ElementMetadata::new(
+                "Epoch source",
+                "Source/File/Image",
+                "Reads a dataset of images epoch by epoch, shuffled, sharded and resumable",
+                crate::elements::AUTHOR,
+            )
+        });
+        Some(&METADATA)
+    }
+
+    fn pad_templates() -> &'static [gst::PadTemplate] {
+        static TEMPLATES: LazyLock<Vec<gst::PadTemplate>> = LazyLock::new(|| {
+            let caps = crate::elements::encoded_caps();
+            gst::PadTemplate::new("src", gst::PadDirection::Src, gst::PadPresence::Always, &caps).into_iter().collect()
+        });
+        &TEMPLATES
+    }
+}
+
+impl BaseSrcImpl for EpochSrc {
+    fn start(&self) -> Result<(), gst::ErrorMessage> {
+        let settings = lock(&self.settings).clone();
+        let run = self.prepare(&settings)?;
+        let message = gst::message::Element::builder(
+            gst::Structure::builder("epochfeed-dataset")
+                .field("location", run.reader.dataset.location().to_string_lossy().as_ref())
+                .field("samples", run.reader.dataset.len())
+                .field("fingerprint", run.reader.dataset.fingerprint())
+                .build(),
+        );
+        let _ = self.obj().post_message(message.src(&*self.obj()).build());
+        *lock(&self.stats) = Stats::default();
+        self.coordinator.begin(
+            coordinator::Run {
+                sampler: run.reader.sampler.clone(),
+                fingerprint: run.reader.dataset.fingerprint().to_owned(),
+                state_location: settings.state_location,
+            },
+            run.reader.epoch(),
+        );
+        *lock(&self.run) = Some(run);
+        Ok(())
+    }
+
+    fn stop(&self) -> Result<(), gst::ErrorMessage> {
+        let run = lock(&self.run).take();
+        drop(run);
+        Ok(())
+    }
+
+    fn unlock(&self) -> Result<(), gst::ErrorMessage> {
+        self.coordinator.set_flushing(true);
+        Ok(())
+    }
+
+    fn unlock_stop(&self) -> Result<(), gst::ErrorMessage> {
+        self.coordinator.set_flushing(false);
+        Ok(())
+    }
+
+    fn is_seekable(&self) -> bool {
+        false
+    }
+
+    /// Caps are those of the file that comes next: nothing is decided before it has been read.
+    fn negotiate(&self) -> Result<(), gst::LoggableError> {
+        Ok(())
+    }
+
+    fn query(&self, query: &mut gst::QueryRef) -> bool {
+        if coordinator::answer(query, &self.coordinator) {
+            return true;
+        }
+        match query.view_mut() {
+            gst::QueryViewMut::Position(query) if query.format() == gst::Format::Default => {
+                query.set(gst::format::Default::from_u64(lock(&self.stats).position));
+                true
+            }
+            gst::QueryViewMut::Duration(query) if query.format() == gst::Format::Default => {
+                query.set(gst::format::Default::from_u64(lock(&self.stats).duration));
+                true
+            }
+            gst::QueryViewMut::Seeking(query) => {
+                let none = gst::GenericFormattedValue::none_for_format(query.format());
+                query.set(false, none, none);
+                true
+            }
+            _ => BaseSrcImplExt::parent_query(self, query),
+        }
+    }
+}
+
+impl PushSrcImpl for EpochSrc {
+    fn create(&self, _buffer: Option<&mut gst::BufferRef>) -> Result<CreateSuccess, gst::FlowError> {
+        let mut run = lock(&self.run).take().ok_or(gst::FlowError::Flushing)?;
+        if let Some(start) = run.handed_over.take() {
+            lock(&self.stats).wait_output += nanoseconds_since(start);
+        }
+        // Being asked for the next buffer means that the last one was taken.
+        if let Some((epoch, position, skipped, replaced)) = run.pushed.take()
+            && let Some(state) = self.coordinator.state_at(epoch, position, skipped, replaced)
+            && let Err(error) = self.coordinator.acknowledge(Stage::Source, &state)
+        {
+            gst::element_imp_warning!(self, gst::ResourceError::Write, ["Cannot save the state: {error}"]);
+        }
+        let result = self.produce(&mut run);
+        run.handed_over = result.is_ok().then(Instant::now);
+        *lock(&self.run) = Some(run);
+        result.map(CreateSuccess::NewBuffer)
+    }
+}

@@ -1,0 +1,42 @@
+//! `epochsrc`: reads a dataset epoch by epoch, as encoded images.
+
+/**
+ * SECTION:element-epochsrc
+ * @see_also: epochdecode, nhwcpack, epochsink
+ *
+ * Draws the order of each epoch, reads the files and pushes them encoded, stamped with what they are: epoch, position,
+ * index in the dataset and `file://` URI travel with the buffer as the meta `epochfeed-sample`.
+ *
+ * `location` is a folder (searched recursively), a text list of paths, or one image. A path that is not UTF-8 can be
+ * given as a percent-encoded `file://` URI. The type of a file is found by its content, not by its name.
+ *
+ * Between two epochs the element waits until the next one is asked for: by epochsink or an application's feed when
+ * there is one, by the action signal `next-epoch`, or, with `auto-advance`, by itself. The end of an epoch is a
+ * SEGMENT_DONE event; EOS comes after the last epoch only.
+ *
+ * A file that is missing, unreadable or empty is passed on as an empty GAP buffer that names the fault, so that
+ * epochdecode applies its `on-error` to all faults alike. With another decoder this element applies its own.
+ *
+ * POSITION and DURATION are in samples of the current epoch (format DEFAULT). The element does not seek.
+ *
+ * ## Example pipeline
+ * |[
+ * gst-launch-1.0 epochsrc location=data/photos shuffle=torch seed=7 epochs=2 ! epochdecode ! fakesink
+ * ]| Two epochs in the order of PyTorch's RandomSampler, decoded and thrown away.
+ */
+mod imp;
+mod reader;
+mod settings;
+
+use glib::prelude::*;
+
+pub use settings::{Shuffle, Uneven};
+
+glib::wrapper! {
+    /// The element `epochsrc`.
+    pub struct EpochSrc(ObjectSubclass<imp::EpochSrc>) @extends gst_base::PushSrc, gst_base::BaseSrc, gst::Element, gst::Object;
+}
+
+pub(super) fn register(plugin: Option<&gst::Plugin>) -> Result<(), glib::BoolError> {
+    gst::Element::register(plugin, "epochsrc", gst::Rank::NONE, EpochSrc::static_type())
+}

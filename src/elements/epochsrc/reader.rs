@@ -1,0 +1,70 @@
+use std::collections::VecDeque;
+
+use crate::dataset::{Dataset, OpenSample, ReadError};
+use crate::sampler::{Order, Receipt, Sampler, Slot};
+
+/// Draws epoch after epoch and reads its files in order, some of them opened ahead.
+///
+/// Opening a file ahead asks the kernel to read it, so that the disk works on `io_depth` files while one is
+/// waited for; nothing is opened beyond the end of the epoch.
+pub(super) struct Reader {
+    pub dataset: Dataset,
+    pub sampler: Sampler,
+    receipt: Receipt,
+    order: Order,
+    /// The next slot to be delivered.
+    position: u64,
+    /// Files of the slots from `position` on.
+    ahead: VecDeque<(Slot, OpenSample)>,
+    io_depth: usize,
+}
+
+/// A slot of the epoch with its file's content.
+pub(super) struct Read {
+    /// Position in this rank's order.
+    pub position: u64,
+    pub slot: Slot,
+    pub content: Result<Vec<u8>, ReadError>,
+}
+
+impl Reader {
+    /// A reader that starts at `position` of the epoch of `receipt`.
+    pub fn new(dataset: Dataset, sampler: Sampler, receipt: Receipt, position: u64, io_depth: usize) -> Self {
+        let order = sampler.draw(&receipt);
+        Self { dataset, sampler, receipt, order, position, ahead: VecDeque::new(), io_depth: io_depth.max(1) }
+    }
+
+    pub fn epoch(&self) -> u64 {
+        self.receipt.epoch()
+    }
+
+    pub fn receipt(&self) -> &Receipt {
+        &self.receipt
+    }
+
+    pub fn order(&self) -> &Order {
+        &self.order
+    }
+
+    /// Reads the next slot; `None` at the end of the epoch.
+    pub fn next(&mut self) -> Option<Read> {
+        while self.ahead.len() < self.io_depth {
+            let Some(slot) = self.order.slot(self.position + self.ahead.len() as u64) else {
+                break;
+            };
+            self.ahead.push_back((slot, self.dataset.open_ahead(slot.dataset_index)));
+        }
+        let (slot, file) = self.ahead.pop_front()?;
+        let position = self.position;
+        self.position += 1;
+        Some(Read { position, slot, content: file.read() })
+    }
+
+    /// Goes on to the next epoch, of which nothing is opened yet. This one counts as exhausted.
+    pub fn advance(&mut self) {
+        self.receipt = self.sampler.next(&self.receipt, true);
+        self.order = self.sampler.draw(&self.receipt);
+        self.position = 0;
+        self.ahead.clear();
+    }
+}

@@ -1,0 +1,73 @@
+//! What happens to a sample that cannot be used: the policy, its limit, and the replacement.
+
+mod limit;
+mod place;
+mod resolver;
+
+use gst::prelude::*;
+
+pub use limit::{Limit, LimitError};
+pub use place::Place;
+pub use resolver::{Outcome, Resolver};
+
+use super::meta::SampleMeta;
+
+/// What to do with a sample that cannot be used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, glib::Enum)]
+#[enum_type(name = "EpochfeedOnError")]
+pub enum OnError {
+    /// Post an error that names the file, and stop.
+    #[default]
+    #[enum_value(name = "Fail: stop with an error that names the file", nick = "fail")]
+    Fail,
+    /// Leave the sample out, count and announce it.
+    #[enum_value(name = "Skip: leave the sample out, count and announce it", nick = "skip")]
+    Skip,
+    /// Put the previous good sample (else the next) in its place, flagged.
+    #[enum_value(name = "Replace: repeat the previous good sample (else the next), flagged", nick = "replace")]
+    Replace,
+}
+
+impl OnError {
+    /// The policy in force for one of `world_size` ranks: ranks must stay equal, so that skip becomes replace.
+    pub fn for_world(self, world_size: u32) -> Self {
+        match self {
+            Self::Skip if world_size > 1 => Self::Replace,
+            policy => policy,
+        }
+    }
+
+    /// The property's value.
+    pub fn nick(self) -> &'static str {
+        match self {
+            Self::Fail => "fail",
+            Self::Skip => "skip",
+            Self::Replace => "replace",
+        }
+    }
+}
+
+/// The element message `epochfeed-fault` about one sample.
+pub fn message(element: &impl IsA<gst::Element>, sample: &SampleMeta, reason: &str, action: OnError) -> gst::Message {
+    gst::message::Element::builder(
+        gst::Structure::builder("epochfeed-fault")
+            .field("uri", &sample.uri)
+            .field("dataset-index", sample.dataset_index)
+            .field("epoch", sample.epoch)
+            .field("index", sample.index)
+            .field("reason", reason)
+            .field("action", action.nick())
+            .build(),
+    )
+    .src(element)
+    .build()
+}
+
+/// How errors and warnings name a sample: its place in the dataset and its file.
+pub fn describe(sample: &SampleMeta) -> String {
+    if sample.uri.is_empty() {
+        format!("frame {}", sample.dataset_index)
+    } else {
+        format!("sample {} ({})", sample.dataset_index, sample.uri)
+    }
+}
