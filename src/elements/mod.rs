@@ -1,9 +1,42 @@
-//! The GStreamer elements.
+//! The GStreamer elements, one folder each, and what they share.
+//!
+//! - [`epochsrc`] reads a dataset epoch by epoch, [`epochdecode`] decodes, [`hsvquantize`] jitters colours,
+//!   [`nhwcpack`] gathers frames into batches, [`epochsink`] stands in for a trainer.
+//! - [`coordinator`] is the protocol of an epoch between source and consumer, [`epoch_end`] the end of an epoch in
+//!   the stream, [`meta`] what travels with buffers, [`faults`] what happens to samples that cannot be used.
 
+pub mod coordinator;
+pub mod epoch_end;
+pub mod epochdecode;
+pub mod epochsink;
+pub mod epochsrc;
+pub mod faults;
+pub mod hsvquantize;
 pub mod meta;
+pub mod nhwcpack;
+mod util;
+mod video;
+
+/// Who the elements name as their author.
+const AUTHOR: &str = env!("CARGO_PKG_AUTHORS");
 
 /// Registers every element with `plugin`.
-pub fn register(_plugin: &gst::Plugin) -> Result<(), glib::BoolError> {
+///
+/// # Errors
+/// If GStreamer refuses a feature.
+pub fn register(plugin: &gst::Plugin) -> Result<(), glib::BoolError> {
     meta::register();
-    Ok(())
+    epochsrc::register(Some(plugin))?;
+    epochdecode::register(Some(plugin))?;
+    hsvquantize::register(Some(plugin))?;
+    nhwcpack::register(Some(plugin))?;
+    epochsink::register(Some(plugin))
+}
+
+/// The encoded images that epochsrc gives and epochdecode takes.
+fn encoded_caps() -> gst::Caps {
+    ["image/jpeg", "image/png", "image/webp", "image/bmp"]
+        .into_iter()
+        .map(gst::Structure::new_empty)
+        .collect()
 }

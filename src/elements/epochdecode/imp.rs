@@ -3,7 +3,7 @@
 //! Lock order: `active`, `delivery` and `stats` are never held together, nor over a push, a query or a post; the
 //! delivery task takes `delivery` out of its lock while it works. The queue has its own lock (see `queue.rs`).
 
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Instant;
 
 use gst::glib;
@@ -14,7 +14,7 @@ use gst_video::prelude::*;
 use super::super::coordinator::{self, Registration, Stage};
 use super::super::epoch_end::EpochEnd;
 use super::super::faults::{self, Limit, OnError, Outcome, Place, Resolver};
-use super::super::nanoseconds_since;
+use super::super::util::{lock, nanoseconds_since};
 use super::job::{Decoded, job};
 use super::output::Output;
 use super::queue::{Item, Queue};
@@ -90,11 +90,6 @@ pub struct EpochDecode {
     queue: Arc<Queue>,
     active: Mutex<Option<Active>>,
     delivery: Mutex<Option<Delivery>>,
-}
-
-/// A poisoned lock is used all the same: every change under these locks is a plain assignment.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl EpochDecode {

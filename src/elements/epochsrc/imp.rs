@@ -2,7 +2,7 @@
 //! The running epoch is taken out of its lock by the streaming thread while it works on it.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Instant;
 
 use glib::subclass::Signal;
@@ -17,6 +17,7 @@ use super::super::coordinator::{self, Coordinator, Stage, Wait};
 use super::super::epoch_end::EpochEnd;
 use super::super::faults::{self, OnError, Place, Resolver};
 use super::super::meta::SampleMeta;
+use super::super::util::{lock, nanoseconds_since};
 use super::reader::{Read, Reader};
 use super::settings::{Settings, Shuffle, Uneven};
 use crate::dataset::{Dataset, parse_location};
@@ -126,15 +127,6 @@ impl Default for EpochSrc {
             run: Mutex::new(None),
         }
     }
-}
-
-/// A poisoned lock is used all the same: every change under these locks is a plain assignment.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn nanoseconds_since(start: Instant) -> u64 {
-    u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
 impl EpochSrc {

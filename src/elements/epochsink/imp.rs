@@ -1,0 +1,443 @@
+//! Lock order: none of the locks here is held while another is taken, nor over a post, a query or a request. The
+//! session is taken out of its lock by the streaming thread while it works on it.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::{Condvar, LazyLock, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use gst::glib;
+use gst::prelude::*;
+use gst::subclass::prelude::*;
+use gst_base::prelude::*;
+use gst_base::subclass::prelude::*;
+
+use super::super::coordinator::{self, Registration, Stage};
+use super::super::epoch_end::EpochEnd;
+use super::super::meta::{BatchMeta, SampleMeta};
+use super::super::util::{lock, nanoseconds_since};
+use super::account::{Account, EpochReport};
+use super::progress::Progress;
+use super::report::Report;
+use super::table::Table;
+
+static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
+    gst::DebugCategory::new("epochsink", gst::DebugColorFlags::empty(), Some("Stand-in for a trainer"))
+});
+
+#[derive(Clone, Debug, Default)]
+struct Settings {
+    step_time: u32,
+    validation_time: u32,
+    max_steps: u64,
+    silent: bool,
+    report: Option<PathBuf>,
+}
+
+/// One start-to-stop of the element.
+struct Session {
+    settings: Settings,
+    registration: Option<Registration>,
+    report: Option<Report>,
+    progress: Option<Progress>,
+    /// The epoch that is being taken.
+    account: Option<Account>,
+    epochs: Vec<EpochReport>,
+    steps: u64,
+    /// Since when a batch is waited for.
+    ready: Instant,
+    /// When the next epoch was asked for.
+    asked: Instant,
+    /// The summary is out.
+    ended: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Stats {
+    batches: u64,
+    samples: u64,
+    epochs: u64,
+    /// Nanoseconds waited for batches.
+    wait_input: u64,
+    /// Nanoseconds spent in steps and validation.
+    busy: u64,
+    /// The last wait at an epoch's boundary, in nanoseconds.
+    boundary_wait: u64,
+}
+
+#[derive(Default, glib::Properties)]
+#[properties(wrapper_type = super::EpochSink)]
+pub struct EpochSink {
+    #[property(name = "step-time", get, set, type = u32, member = step_time, nick = "Step time", blurb = "Milliseconds that a training step takes", mutable_ready)]
+    #[property(name = "validation-time", get, set, type = u32, member = validation_time, nick = "Validation time", blurb = "Milliseconds that the validation after each epoch takes, before the next is asked for", mutable_ready)]
+    #[property(name = "max-steps", get, set, type = u64, member = max_steps, nick = "Maximum steps", blurb = "After so many batches in all the run ends with EOS (0 = no limit)", mutable_ready)]
+    #[property(name = "silent", get, set, type = bool, member = silent, nick = "Silent", blurb = "Print neither progress nor the table of the epochs", mutable_ready)]
+    #[property(name = "report", get, set, type = Option<PathBuf>, member = report, nick = "Report", blurb = "File for a line of JSON a batch and an epoch; a file that is there is replaced", mutable_ready)]
+    settings: Mutex<Settings>,
+    #[property(name = "stats", get = Self::stats, type = gst::Structure, nick = "Statistics", blurb = "Batches, samples, epochs; nanoseconds waited for input, spent in steps, and of the last wait at a boundary")]
+    stats: Mutex<Stats>,
+    session: Mutex<Option<Session>>,
+    /// The streaming thread must not wait: the element flushes, pauses or stops.
+    unlocked: Mutex<bool>,
+    /// Signalled when `unlocked` changes.
+    wake: Condvar,
+}
+
+/// How a simulated work ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Work {
+    Done,
+    /// So much of it is left.
+    Interrupted(Duration),
+}
+
+impl EpochSink {
+    fn stats(&self) -> gst::Structure {
+        let stats = *lock(&self.stats);
+        gst::Structure::builder("epochsink-stats")
+            .field("batches", stats.batches)
+            .field("samples", stats.samples)
+            .field("epochs", stats.epochs)
+            .field("wait-input-ns", stats.wait_input)
+            .field("busy-ns", stats.busy)
+            .field("boundary-wait-ns", stats.boundary_wait)
+            .build()
+    }
+
+    fn sink_pad(&self) -> Option<gst::Pad> {
+        self.obj().static_pad("sink")
+    }
+
+    fn find_coordinator(&self) -> Option<Registration> {
+        coordinator::find(&self.sink_pad()?).map(|coordinator| coordinator.register(Stage::Consumer))
+    }
+
+    /// Does `work` with the session in hand; `otherwise` where there is none.
+    fn with_session<T>(&self, otherwise: T, work: impl FnOnce(&mut Session) -> T) -> T {
+        let Some(mut session) = lock(&self.session).take() else {
+            return otherwise;
+        };
+        let result = work(&mut session);
+        *lock(&self.session) = Some(session);
+        result
+    }
+
+    /// Works for `time`, as a trainer would, unless the element is unlocked.
+    fn work(&self, time: Duration) -> Work {
+        let start = Instant::now();
+        let guard = lock(&self.unlocked);
+        let (unlocked, _) = self
+            .wake
+            .wait_timeout_while(guard, time, |unlocked| !*unlocked)
+            .unwrap_or_else(PoisonError::into_inner);
+        let interrupted = *unlocked;
+        drop(unlocked);
+        lock(&self.stats).busy += nanoseconds_since(start);
+        match time.checked_sub(start.elapsed()) {
+            Some(left) if interrupted => Work::Interrupted(left),
+            _ => Work::Done,
+        }
+    }
+
+    /// A training step: pausing the pipeline pauses it.
+    fn step(&self, mut time: Duration) -> Result<(), gst::FlowError> {
+        while let Work::Interrupted(left) = self.work(time) {
+            self.obj().wait_preroll()?;
+            time = left;
+        }
+        Ok(())
+    }
+
+    /// The validation behind an epoch; false if the element flushes.
+    fn validate(&self, mut time: Duration) -> bool {
+        while let Work::Interrupted(left) = self.work(time) {
+            time = left;
+            let mut unlocked = lock(&self.unlocked);
+            while *unlocked {
+                if self.sink_pad().is_none_or(|pad| pad.pad_flags().contains(gst::PadFlags::FLUSHING)) {
+                    return false;
+                }
+                unlocked = self.wake.wait(unlocked).unwrap_or_else(PoisonError::into_inner);
+            }
+        }
+        true
+    }
+
+    /// Warns when a part of the report cannot be written; the run goes on without it.
+    fn written(&self, session: &mut Session, result: std::io::Result<()>) {
+        if let (Err(error), Some(report)) = (result, session.report.take()) {
+            gst::element_imp_warning!(
+                self,
+                gst::ResourceError::Write,
+                ("Cannot write the report {}: {error}", report.path().display())
+            );
+        }
+    }
+
+    fn take_batch(&self, session: &mut Session, buffer: &gst::BufferRef) -> Result<gst::FlowSuccess, gst::FlowError> {
+        let now = Instant::now();
+        let wait = now.saturating_duration_since(session.ready);
+        let order = |session: &Session, epoch| {
+            session.registration.as_ref().and_then(|registration| registration.coordinator().order(epoch))
+        };
+        let batch = BatchMeta::get(buffer).unwrap_or_else(|| self.single(session, buffer));
+        let epoch_order = order(session, batch.epoch);
+        if session.account.as_ref().is_none_or(|account| account.epoch != batch.epoch) {
+            let account = Account::begin(&batch, epoch_order.as_ref(), session.asked, now);
+            session.account = Some(account);
+            lock(&self.stats).boundary_wait =
+                u64::try_from(now.saturating_duration_since(session.asked).as_nanos()).unwrap_or(u64::MAX);
+        }
+        if let Some(account) = &mut session.account {
+            account.add(&batch);
+            if let Some(progress) = &session.progress {
+                progress.update(batch.epoch, account.delivered(), epoch_order.map(|order| order.listed()));
+            }
+        }
+        if let Some(report) = &mut session.report {
+            let result = report.batch(&batch, wait);
+            self.written(session, result);
+        }
+        {
+            let mut stats = lock(&self.stats);
+            stats.batches += 1;
+            stats.samples += batch.pad.len() as u64;
+            stats.wait_input += u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
+        }
+        self.step(Duration::from_millis(session.settings.step_time.into()))?;
+        if let Some(registration) = &session.registration
+            && let Err(error) = registration.acknowledge(&batch.state)
+        {
+            gst::element_imp_warning!(self, gst::ResourceError::Write, ["Cannot save the state: {error}"]);
+        }
+        session.steps += 1;
+        session.ready = Instant::now();
+        if session.settings.max_steps > 0 && session.steps >= session.settings.max_steps {
+            gst::info!(CAT, imp = self, "max-steps reached");
+            return Err(gst::FlowError::Eos);
+        }
+        Ok(gst::FlowSuccess::Ok)
+    }
+
+    /// A frame that comes without nhwcpack, as a batch of one.
+    fn single(&self, session: &Session, buffer: &gst::BufferRef) -> BatchMeta {
+        let Some(sample) = SampleMeta::get(buffer) else {
+            return BatchMeta { pad: vec![false], replaced_from: vec![-1], batch: session.steps, ..BatchMeta::default() };
+        };
+        let state = session.registration.as_ref().and_then(|registration| {
+            let coordinator = registration.coordinator();
+            coordinator.state_at(sample.epoch, sample.index + 1, sample.skipped, sample.replaced)
+        });
+        BatchMeta {
+            epoch: sample.epoch,
+            batch: session.account.as_ref().filter(|a| a.epoch == sample.epoch).map_or(0, |a| a.batches),
+            seed: sample.seed,
+            recipe: sample.recipe,
+            prepared: sample.prepared,
+            index: vec![sample.index],
+            dataset_index: vec![sample.dataset_index],
+            uri: vec![sample.uri],
+            gains: vec![[0.0; 3]],
+            pad: vec![sample.pad],
+            replaced_from: vec![sample.replaced_from],
+            state: state.unwrap_or_default(),
+        }
+    }
+
+    /// Books an epoch that has ended.
+    fn book(&self, session: &mut Session, epoch: EpochReport) {
+        if !epoch.ledger.balanced() {
+            gst::element_imp_warning!(
+                self,
+                gst::StreamError::Failed,
+                ("The ledger of epoch {} does not add up: {:?}", epoch.epoch, epoch.ledger),
+                ["An element between epochsrc and epochsink lost samples or the end of the epoch"]
+            );
+        }
+        if let Some(progress) = &session.progress {
+            progress.epoch(&epoch);
+        }
+        session.epochs.push(epoch);
+        lock(&self.stats).epochs += 1;
+        if let Some(report) = &mut session.report {
+            let result = report.epoch(&epoch);
+            self.written(session, result);
+        }
+    }
+
+    /// An epoch has ended in the stream: validates, and asks for the next.
+    fn end_epoch(&self, session: &mut Session, end: EpochEnd) {
+        let now = Instant::now();
+        let report = match session.account.take() {
+            Some(account) if account.epoch == end.epoch => account.finish(end.ledger, now),
+            // No batch came of it: all of it was skipped or dropped.
+            _ => Account::begin(&BatchMeta { epoch: end.epoch, ..BatchMeta::default() }, None, session.asked, now)
+                .finish(end.ledger, now),
+        };
+        self.book(session, report);
+        if self.validate(Duration::from_millis(session.settings.validation_time.into())) {
+            session.asked = Instant::now();
+            session.ready = session.asked;
+            if let Some(registration) = &session.registration {
+                registration.coordinator().request(end.epoch + 1);
+            }
+        }
+    }
+
+    /// The stream has ended: books an epoch that was broken off, and says how it went.
+    fn end(&self, session: &mut Session) {
+        if let Some(account) = session.account.take() {
+            let coordinator = session.registration.as_ref().map(|registration| registration.coordinator());
+            let listed = coordinator
+                .and_then(|coordinator| coordinator.order(account.epoch))
+                .map_or_else(|| account.delivered(), |order| order.listed());
+            let report = account.break_off(listed, Instant::now());
+            self.book(session, report);
+        }
+        if std::mem::replace(&mut session.ended, true) {
+            return;
+        }
+        let epochs = session.epochs.iter().map(|epoch| {
+            gst::Structure::builder("epoch")
+                .field("epoch", epoch.epoch)
+                .field("listed", epoch.ledger.listed)
+                .field("delivered", epoch.ledger.delivered)
+                .field("skipped", epoch.ledger.skipped)
+                .field("dropped", epoch.ledger.dropped)
+                .field("padded", epoch.ledger.padded)
+                .field("replaced", epoch.ledger.replaced)
+                .field("samples-per-s", epoch.samples_per_s)
+                .field("boundary-wait-ns", u64::try_from(epoch.boundary_wait.as_nanos()).unwrap_or(u64::MAX))
+                .build()
+        });
+        let message = gst::message::Element::builder(
+            gst::Structure::builder("epochfeed-summary")
+                .field("steps", session.steps)
+                .field("epochs", gst::Array::new(epochs))
+                .build(),
+        );
+        let _ = self.obj().post_message(message.src(&*self.obj()).build());
+        if let Some(progress) = &session.progress {
+            progress.finish();
+            // Nobody may read it.
+            let _ = write!(std::io::stdout(), "{}", Table(&session.epochs));
+        }
+    }
+}
+
+#[glib::object_subclass]
+impl ObjectSubclass for EpochSink {
+    const NAME: &'static str = "GstEpochSink";
+    type Type = super::EpochSink;
+    type ParentType = gst_base::BaseSink;
+}
+
+#[glib::derived_properties]
+impl ObjectImpl for EpochSink {
+    fn constructed(&self) {
+        self.parent_constructed();
+        // A trainer takes batches as fast as it can, not by the clock.
+        self.obj().set_sync(false);
+    }
+}
+
+impl GstObjectImpl for EpochSink {}
+
+impl ElementImpl for EpochSink {
+    fn metadata() -> Option<&'static gst::subclass::ElementMetadata> {
+        static METADATA: LazyLock<gst::subclass::ElementMetadata> = LazyLock::new(|| {
+            gst::subclass::ElementMetadata::new(
+                "Epoch sink",
+                "Sink/Tensor",
+                "Stands in for a trainer: takes batches, validates, asks for the next epoch, and reports",
+                crate::elements::AUTHOR,
+            )
+        });
+        Some(&METADATA)
+    }
+
+    fn pad_templates() -> &'static [gst::PadTemplate] {
+        static TEMPLATES: LazyLock<Vec<gst::PadTemplate>> = LazyLock::new(|| {
+            let mut caps = gst::Caps::new_empty_simple("other/tensors");
+            caps.merge(crate::elements::video::plain_caps());
+            gst::PadTemplate::new("sink", gst::PadDirection::Sink, gst::PadPresence::Always, &caps)
+                .into_iter()
+                .collect()
+        });
+        &TEMPLATES
+    }
+}
+
+impl BaseSinkImpl for EpochSink {
+    fn start(&self) -> Result<(), gst::ErrorMessage> {
+        let settings = lock(&self.settings).clone();
+        let report = match &settings.report {
+            Some(path) => Some(Report::create(path).map_err(|error| {
+                gst::error_msg!(
+                    gst::ResourceError::OpenWrite,
+                    ("Cannot create the report {}: {error}", path.display()),
+                    ["Set report to a file in a folder that exists and can be written to"]
+                )
+            })?),
+            None => None,
+        };
+        *lock(&self.stats) = Stats::default();
+        let now = Instant::now();
+        let session = Session {
+            progress: (!settings.silent).then(Progress::new),
+            settings,
+            registration: self.find_coordinator(),
+            report,
+            account: None,
+            epochs: Vec::new(),
+            steps: 0,
+            ready: now,
+            asked: now,
+            ended: false,
+        };
+        *lock(&self.session) = Some(session);
+        Ok(())
+    }
+
+    fn stop(&self) -> Result<(), gst::ErrorMessage> {
+        let session = lock(&self.session).take();
+        if let Some(progress) = session.as_ref().and_then(|session| session.progress.as_ref()) {
+            progress.finish();
+        }
+        Ok(())
+    }
+
+    fn unlock(&self) -> Result<(), gst::ErrorMessage> {
+        *lock(&self.unlocked) = true;
+        self.wake.notify_all();
+        Ok(())
+    }
+
+    fn unlock_stop(&self) -> Result<(), gst::ErrorMessage> {
+        *lock(&self.unlocked) = false;
+        self.wake.notify_all();
+        Ok(())
+    }
+
+    fn event(&self, event: gst::Event) -> bool {
+        match event.view() {
+            gst::EventView::StreamStart(_) => self.with_session((), |session| {
+                if session.registration.is_none() {
+                    session.registration = self.find_coordinator();
+                }
+            }),
+            gst::EventView::SegmentDone(_) => {
+                if let Some(end) = EpochEnd::get(&event) {
+                    self.with_session((), |session| self.end_epoch(session, end));
+                }
+            }
+            gst::EventView::Eos(_) => self.with_session((), |session| self.end(session)),
+            _ => (),
+        }
+        self.parent_event(event)
+    }
+
+    fn render(&self, buffer: &gst::Buffer) -> Result<gst::FlowSuccess, gst::FlowError> {
+        self.with_session(Err(gst::FlowError::Flushing), |session| self.take_batch(session, buffer))
+    }
+}

@@ -1,0 +1,91 @@
+//! The report: one line of JSON for each batch and each epoch.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::super::meta::BatchMeta;
+use super::account::EpochReport;
+use crate::sampler::Ledger;
+
+/// A report file.
+#[derive(Debug)]
+pub(super) struct Report {
+    path: PathBuf,
+    file: BufWriter<File>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+enum Line<'a> {
+    Batch {
+        epoch: u64,
+        batch: u64,
+        indices: &'a [u64],
+        uris: &'a [String],
+        gains: &'a [[f64; 3]],
+        pad: &'a [bool],
+        replaced_from: &'a [i64],
+        wait_ns: u64,
+        /// Null where there is no epochsrc.
+        state: Option<serde_json::Value>,
+    },
+    Epoch {
+        epoch: u64,
+        #[serde(flatten)]
+        ledger: Ledger,
+        samples_per_s: f64,
+        boundary_wait_ns: u64,
+    },
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+impl Report {
+    /// Begins a report; a file that is there is replaced.
+    pub fn create(path: &Path) -> io::Result<Self> {
+        Ok(Self { path: path.to_owned(), file: BufWriter::new(File::create(path)?) })
+    }
+
+    /// Where it is written.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Adds a batch that was waited for for `wait`.
+    pub fn batch(&mut self, batch: &BatchMeta, wait: Duration) -> io::Result<()> {
+        self.line(&Line::Batch {
+            epoch: batch.epoch,
+            batch: batch.batch,
+            indices: &batch.dataset_index,
+            uris: &batch.uri,
+            gains: &batch.gains,
+            pad: &batch.pad,
+            replaced_from: &batch.replaced_from,
+            wait_ns: nanoseconds(wait),
+            state: serde_json::from_str(&batch.state).ok(),
+        })
+    }
+
+    /// Adds an epoch.
+    pub fn epoch(&mut self, report: &EpochReport) -> io::Result<()> {
+        self.line(&Line::Epoch {
+            epoch: report.epoch,
+            ledger: report.ledger,
+            samples_per_s: report.samples_per_s,
+            boundary_wait_ns: nanoseconds(report.boundary_wait),
+        })
+    }
+
+    /// A line is written whole at once: a reader that follows the file, or a killed process, sees no half.
+    fn line(&mut self, line: &Line) -> io::Result<()> {
+        serde_json::to_writer(&mut self.file, line)?;
+        self.file.write_all(b"\n")?;
+        self.file.flush()
+    }
+}

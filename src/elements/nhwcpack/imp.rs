@@ -1,0 +1,552 @@
+//! Everything happens on the upstream thread; workers help to pack.
+//!
+//! Lock order: none of the locks here is held while another is taken, nor over a push, a query or a post. The stream
+//! is taken out of its lock by the upstream thread while it works on it.
+
+use std::sync::{LazyLock, Mutex};
+use std::time::Instant;
+
+use gst::glib;
+use gst::prelude::*;
+use gst::subclass::prelude::*;
+
+use super::super::coordinator::{self, Registration, Stage};
+use super::super::epoch_end::EpochEnd;
+use super::super::faults;
+use super::super::util::{lock, nanoseconds_since};
+use super::super::video::{self, GAINS_FEATURE};
+use super::batch::{self, Frame};
+use super::settings::{Dtype, LastBatch, Layout, Settings};
+use crate::tensor::PackSpec;
+use crate::workers::{self, Client};
+
+static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
+    gst::DebugCategory::new("nhwcpack", gst::DebugColorFlags::empty(), Some("Batch packer"))
+});
+
+/// What exists between READY and PAUSED.
+struct Stream {
+    spec: PackSpec,
+    batch_size: usize,
+    last_batch: LastBatch,
+    workers: Client,
+    registration: Option<Registration>,
+    /// What the frames' caps say, and whether their gains are still to be applied.
+    input: Option<(gst_video::VideoInfo, bool)>,
+    pool: Option<gst::BufferPool>,
+    /// The caps sent last.
+    caps: Option<gst::Caps>,
+    /// Waits for the first caps, which must come before it.
+    segment: Option<gst::Event>,
+    /// Frames of the batch that is being gathered.
+    frames: Vec<Frame>,
+    /// The epoch's first frames, for `last-batch=pad`.
+    first: Vec<Frame>,
+    /// Frames so far: the names of those without a sample meta.
+    number: u64,
+    /// Batches of the epoch so far.
+    batches: u64,
+    /// The next batch is the first of an epoch.
+    discont: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Stats {
+    frames: u64,
+    batches: u64,
+    dropped: u64,
+    padded: u64,
+    /// Frames that wait for their batch.
+    level: u64,
+    /// Nanoseconds spent packing.
+    busy: u64,
+    /// Nanoseconds between frames.
+    wait_input: u64,
+    /// Nanoseconds spent pushing.
+    wait_output: u64,
+    /// When the last frame was done with.
+    idle_since: Option<Instant>,
+}
+
+#[derive(glib::Properties)]
+#[properties(wrapper_type = super::NhwcPack)]
+pub struct NhwcPack {
+    #[property(name = "batch-size", get, set, type = u32, member = batch_size, minimum = 1, maximum = 65_536, default = 1, nick = "Batch size", blurb = "Frames a batch", mutable_ready)]
+    #[property(name = "dtype", get, set, type = Dtype, member = dtype, builder(Dtype::default()), nick = "Data type", blurb = "Type of the values", mutable_ready)]
+    #[property(name = "layout", get, set, type = Layout, member = layout, builder(Layout::default()), nick = "Layout", blurb = "Order of the dimensions in memory", mutable_ready)]
+    #[property(name = "mean", get, set, type = Option<String>, member = mean, nick = "Mean", blurb = "Subtracted from the values 0..1 of each channel, \"r,g,b\" or one number for all; not with uint8", mutable_ready)]
+    #[property(name = "std", get, set, type = Option<String>, member = std, nick = "Standard deviation", blurb = "What the values of each channel are divided by, \"r,g,b\" or one number for all; not with uint8", mutable_ready)]
+    #[property(name = "last-batch", get, set, type = LastBatch, member = last_batch, builder(LastBatch::default()), nick = "Last batch", blurb = "What is done with frames that are too few for a batch at the end of an epoch", mutable_ready)]
+    settings: Mutex<Settings>,
+    #[property(name = "stats", get = Self::stats, type = gst::Structure, nick = "Statistics", blurb = "Frames, batches, frames dropped, padding, frames waiting; nanoseconds packing and waited for input and output")]
+    stats: Mutex<Stats>,
+    sink_pad: gst::Pad,
+    src_pad: gst::Pad,
+    stream: Mutex<Option<Stream>>,
+}
+
+impl NhwcPack {
+    fn stats(&self) -> gst::Structure {
+        let stats = *lock(&self.stats);
+        gst::Structure::builder("nhwcpack-stats")
+            .field("frames", stats.frames)
+            .field("batches", stats.batches)
+            .field("dropped", stats.dropped)
+            .field("padded", stats.padded)
+            .field("level", stats.level)
+            .field("busy-ns", stats.busy)
+            .field("wait-input-ns", stats.wait_input)
+            .field("wait-output-ns", stats.wait_output)
+            .build()
+    }
+
+    /// Takes what a run needs; the error message is posted by the caller.
+    fn prepare(&self) -> Result<(), gst::ErrorMessage> {
+        let settings = lock(&self.settings).clone();
+        let usage = |error: &dyn std::fmt::Display| gst::error_msg!(gst::LibraryError::Settings, ("{error}"));
+        let spec = settings.spec().map_err(|error| usage(&error))?;
+        let threads = workers::default_threads().map_err(|error| usage(&error))?;
+        let workers = Client::new(threads)
+            .map_err(|error| gst::error_msg!(gst::ResourceError::NoSpaceLeft, ("{error}")))?;
+        *lock(&self.stats) = Stats::default();
+        *lock(&self.stream) = Some(Stream {
+            spec,
+            batch_size: usize::try_from(settings.batch_size).unwrap_or(usize::MAX),
+            last_batch: settings.last_batch,
+            workers,
+            registration: self.find_coordinator(),
+            input: None,
+            pool: None,
+            caps: None,
+            segment: None,
+            frames: Vec::new(),
+            first: Vec::new(),
+            number: 0,
+            batches: 0,
+            discont: true,
+        });
+        Ok(())
+    }
+
+    /// The entry with the epochsrc upstream, if there is one.
+    fn find_coordinator(&self) -> Option<Registration> {
+        coordinator::find(&self.sink_pad).map(|coordinator| coordinator.register(Stage::Pack))
+    }
+
+    /// Does `work` with the stream in hand; `otherwise` where there is none.
+    fn with_stream<T>(&self, otherwise: T, work: impl FnOnce(&mut Stream) -> T) -> T {
+        let Some(mut stream) = lock(&self.stream).take() else {
+            return otherwise;
+        };
+        let result = work(&mut stream);
+        *lock(&self.stream) = Some(stream);
+        result
+    }
+
+    fn chain(&self, stream: &mut Stream, buffer: gst::Buffer) -> Result<gst::FlowSuccess, gst::FlowError> {
+        {
+            let mut stats = lock(&self.stats);
+            stats.frames += 1;
+            let waited = stats.idle_since.take().map_or(0, nanoseconds_since);
+            stats.wait_input += waited;
+        }
+        let Some((_, deferred)) = stream.input else {
+            gst::element_imp_error!(self, gst::CoreError::Negotiation, ("A frame came before its caps"));
+            return Err(gst::FlowError::NotNegotiated);
+        };
+        let number = stream.number;
+        stream.number += 1;
+        let frame = Frame::new(buffer, number, deferred).map_err(|error| {
+            gst::element_imp_error!(self, gst::StreamError::Format, ("Frame {number} cannot be packed: {error}"));
+            gst::FlowError::Error
+        })?;
+        if stream.last_batch == LastBatch::Pad && stream.first.len() + 1 < stream.batch_size {
+            stream.first.push(frame.clone());
+        }
+        stream.frames.push(frame);
+        let result = if stream.frames.len() >= stream.batch_size {
+            self.emit(stream)
+        } else {
+            Ok(gst::FlowSuccess::Ok)
+        };
+        let mut stats = lock(&self.stats);
+        stats.level = stream.frames.len() as u64;
+        stats.idle_since = Some(Instant::now());
+        result
+    }
+
+    /// Takes over the caps of frames.
+    fn set_input(&self, stream: &mut Stream, caps: &gst::CapsRef) -> bool {
+        let info = match gst_video::VideoInfo::from_caps(caps) {
+            Ok(info) => info,
+            Err(error) => {
+                gst::element_imp_error!(self, gst::StreamError::Format, ("Cannot take {caps}: {error}"));
+                return false;
+            }
+        };
+        let size = |info: &gst_video::VideoInfo| (info.width(), info.height());
+        if let Some((before, _)) = &stream.input {
+            if size(before) != size(&info) && !stream.frames.is_empty() {
+                let ((old_width, old_height), (width, height)) = (size(before), size(&info));
+                gst::element_imp_error!(
+                    self,
+                    gst::StreamError::Format,
+                    ("Frames of {old_width}x{old_height} and of {width}x{height} cannot be in one batch"),
+                    ["Give epochdecode one size with a caps filter and a `fit` other than none, or use batch-size=1"]
+                );
+                return false;
+            }
+            if *before != info && !stream.frames.is_empty() {
+                // The frames gathered so far are laid out otherwise than those to come.
+                gst::element_imp_error!(
+                    self,
+                    gst::StreamError::Format,
+                    ("The format changed from {:?} to {:?} inside a batch", before.format(), info.format())
+                );
+                return false;
+            }
+            if size(before) != size(&info) {
+                stream.first.clear();
+                stream.pool = None;
+            }
+        }
+        let deferred = caps.features(0).is_some_and(|features| features.contains(GAINS_FEATURE));
+        stream.input = Some((info, deferred));
+        true
+    }
+
+    /// A buffer for a batch of `count` frames of `slot` bytes each.
+    fn buffer(&self, stream: &mut Stream, count: usize, slot: usize) -> Result<gst::Buffer, glib::BoolError> {
+        let too_large = || glib::bool_error!("a batch of {count} frames of {slot} bytes is too large for a buffer");
+        let size = slot.checked_mul(count).ok_or_else(too_large)?;
+        if count != stream.batch_size {
+            return gst::Buffer::with_size(size);
+        }
+        let pool = match &stream.pool {
+            Some(pool) => pool.clone(),
+            None => {
+                let pool = gst::BufferPool::new();
+                let mut config = pool.config();
+                // No maximum: downstream's queues bound how many there are.
+                config.set_params(None, u32::try_from(size).map_err(|_| too_large())?, 0, 0);
+                pool.set_config(config)?;
+                pool.set_active(true)?;
+                stream.pool = Some(pool.clone());
+                pool
+            }
+        };
+        pool.acquire_buffer(None).map_err(|flow| glib::bool_error!("no buffer to write to: {flow}"))
+    }
+
+    /// Packs and pushes what has been gathered.
+    fn emit(&self, stream: &mut Stream) -> Result<gst::FlowSuccess, gst::FlowError> {
+        let frames = std::mem::take(&mut stream.frames);
+        let Some((info, _)) = stream.input.clone() else {
+            return Err(gst::FlowError::NotNegotiated);
+        };
+        // What fills the batch up repeats the epoch's start; the state lies behind the farthest frame.
+        let farthest = frames.iter().max_by_key(|frame| frame.sample.index);
+        let (Some(first), Some(farthest)) = (frames.first(), farthest) else {
+            return Ok(gst::FlowSuccess::Ok);
+        };
+        let state = stream
+            .registration
+            .as_ref()
+            .filter(|_| farthest.stamped)
+            .and_then(|registration| {
+                let sample = &farthest.sample;
+                let coordinator = registration.coordinator();
+                coordinator.state_at(sample.epoch, sample.index + 1, sample.skipped, sample.replaced)
+            })
+            .unwrap_or_default();
+
+        let start = Instant::now();
+        let slot = stream.spec.sample_bytes(info.width() as usize, info.height() as usize);
+        let meta = batch::meta(&frames, stream.batches, state.clone());
+        let made = self.buffer(stream, frames.len(), slot).map_err(batch::BatchError::from).and_then(|mut buffer| {
+            let writable = buffer.make_mut();
+            batch::pack(&frames, &info, &stream.spec, &stream.workers, writable)?;
+            writable.set_pts(first.buffer.pts());
+            let durations = frames.iter().map(|frame| frame.buffer.duration());
+            writable.set_duration(durations.sum::<Option<gst::ClockTime>>());
+            writable.set_offset(first.buffer.offset());
+            if std::mem::take(&mut stream.discont) {
+                writable.set_flags(gst::BufferFlags::DISCONT);
+            } else {
+                writable.unset_flags(gst::BufferFlags::DISCONT);
+            }
+            meta.set(writable)?;
+            Ok(buffer)
+        });
+        let buffer = made.map_err(|error| {
+            gst::element_imp_error!(
+                self,
+                gst::StreamError::Failed,
+                ("Cannot pack the batch that begins with {}: {error}", faults::describe(&first.sample)),
+                ["{info:?}, {:?}", stream.spec]
+            );
+            gst::FlowError::Error
+        })?;
+        let count = frames.len();
+        // Released before the push, which may take long.
+        drop(frames);
+        stream.batches += 1;
+        {
+            let mut stats = lock(&self.stats);
+            stats.batches += 1;
+            stats.busy += nanoseconds_since(start);
+        }
+
+        let caps = batch::caps(&info, &stream.spec, count, stream.batch_size);
+        if stream.caps.as_ref() != Some(&caps) {
+            if !self.src_pad.push_event(gst::event::Caps::new(&caps)) && !stream.flushing(&self.src_pad) {
+                return Err(self.refused(stream, count, &caps));
+            }
+            stream.caps = Some(caps.clone());
+        }
+        if let Some(segment) = stream.segment.take() {
+            self.src_pad.push_event(segment);
+        }
+        let start = Instant::now();
+        let pushed = self.src_pad.push(buffer);
+        lock(&self.stats).wait_output += nanoseconds_since(start);
+        match pushed {
+            Ok(success) => {
+                self.acknowledge(stream, &state);
+                Ok(success)
+            }
+            Err(gst::FlowError::NotNegotiated) => Err(self.refused(stream, count, &caps)),
+            Err(flow) => Err(flow),
+        }
+    }
+
+    /// Posts why downstream refused a batch.
+    fn refused(&self, stream: &Stream, count: usize, caps: &gst::Caps) -> gst::FlowError {
+        let remedy = if count == stream.batch_size {
+            "Check the caps filter or the next element"
+        } else {
+            "Set last-batch=pad or last-batch=drop, so that every batch has the same size"
+        };
+        gst::element_imp_error!(
+            self,
+            gst::StreamError::Format,
+            ("The next element does not take a batch of {count} frames ({caps}); {remedy}")
+        );
+        gst::FlowError::NotNegotiated
+    }
+
+    /// Where nothing of ours follows, a batch that was pushed counts as consumed.
+    fn acknowledge(&self, stream: &Stream, state: &str) {
+        if let Some(registration) = stream.registration.as_ref().filter(|registration| registration.counts())
+            && let Err(error) = registration.acknowledge(state)
+        {
+            gst::element_imp_warning!(self, gst::ResourceError::Write, ["Cannot save the state: {error}"]);
+        }
+    }
+
+    /// Completes the last batch of an epoch. Returns how many samples were left out, how many of the frames left
+    /// out were padding, and how much padding was added.
+    fn complete(&self, stream: &mut Stream) -> Result<(u64, u64, u64), gst::FlowError> {
+        let mut counts = (0, 0, 0);
+        let missing = stream.batch_size.saturating_sub(stream.frames.len());
+        if !stream.frames.is_empty() {
+            match stream.last_batch {
+                LastBatch::Partial => {
+                    self.emit(stream)?;
+                }
+                LastBatch::Drop => {
+                    let frames = std::mem::take(&mut stream.frames);
+                    counts.0 = frames.iter().filter(|frame| frame.counts()).count() as u64;
+                    counts.1 = frames.iter().filter(|frame| frame.sample.pad).count() as u64;
+                }
+                LastBatch::Pad => {
+                    let padding: Vec<_> = stream.first.iter().cycle().take(missing).map(Frame::padding).collect();
+                    counts.2 = padding.len() as u64;
+                    stream.frames.extend(padding);
+                    self.emit(stream)?;
+                }
+            }
+        }
+        stream.first.clear();
+        stream.batches = 0;
+        stream.discont = true;
+        let mut stats = lock(&self.stats);
+        stats.dropped += counts.0;
+        stats.padded += counts.2;
+        stats.level = 0;
+        stats.idle_since = None;
+        Ok(counts)
+    }
+
+    /// A serialized event. After a failure to complete the batch, the event still goes on: downstream must end.
+    fn stream_event(&self, stream: &mut Stream, event: gst::Event) -> bool {
+        match event.view() {
+            gst::EventView::Caps(caps) => return self.set_input(stream, caps.caps()),
+            gst::EventView::StreamStart(_) => {
+                if stream.registration.is_none() {
+                    stream.registration = self.find_coordinator();
+                }
+            }
+            gst::EventView::Segment(_) => {
+                stream.discont = true;
+                if stream.caps.is_none() {
+                    stream.segment = Some(event);
+                    return true;
+                }
+            }
+            gst::EventView::SegmentDone(_) => {
+                let counts = self.complete(stream);
+                if let (Some(mut end), Ok((dropped, padding_dropped, padded))) = (EpochEnd::get(&event), counts) {
+                    end.ledger.dropped += dropped;
+                    end.ledger.padded = end.ledger.padded.saturating_sub(padding_dropped) + padded;
+                    return self.src_pad.push_event(end.update(&event));
+                }
+            }
+            gst::EventView::Eos(_) => {
+                let _ = self.complete(stream);
+            }
+            gst::EventView::FlushStop(_) => stream.reset(),
+            _ => (),
+        }
+        self.src_pad.push_event(event)
+    }
+
+    fn sink_event(&self, event: gst::Event) -> bool {
+        gst::log!(CAT, obj = self.sink_pad, "{event:?}");
+        if event.is_serialized() {
+            self.with_stream(false, |stream| self.stream_event(stream, event))
+        } else {
+            gst::Pad::event_default(&self.sink_pad, Some(&*self.obj()), event)
+        }
+    }
+
+    fn sink_query(&self, query: &mut gst::QueryRef) -> bool {
+        match query.view() {
+            // Frames end here: what downstream would propose is for batches.
+            gst::QueryView::Allocation(_) => false,
+            _ => gst::Pad::query_default(&self.sink_pad, Some(&*self.obj()), query),
+        }
+    }
+}
+
+impl Stream {
+    fn flushing(&self, pad: &gst::Pad) -> bool {
+        pad.pad_flags().contains(gst::PadFlags::FLUSHING)
+    }
+
+    /// Forgets the current batch and epoch.
+    fn reset(&mut self) {
+        self.frames.clear();
+        self.first.clear();
+        self.batches = 0;
+        self.discont = true;
+        self.segment = None;
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        if let Some(pool) = &self.pool {
+            // Frees the buffers that are not in use; those that are go when they are released.
+            let _ = pool.set_active(false);
+        }
+    }
+}
+
+#[glib::object_subclass]
+impl ObjectSubclass for NhwcPack {
+    const NAME: &'static str = "GstNhwcPack";
+    type Type = super::NhwcPack;
+    type ParentType = gst::Element;
+
+    fn with_class(class: &Self::Class) -> Self {
+        let template = |name| class.pad_template(name).unwrap_or_else(|| unreachable!("declared in pad_templates"));
+        let sink_pad = gst::Pad::builder_from_template(&template("sink"))
+            .chain_function(|_, parent, buffer| {
+                Self::catch_panic_pad_function(
+                    parent,
+                    || Err(gst::FlowError::Error),
+                    |this| this.with_stream(Err(gst::FlowError::Flushing), |stream| this.chain(stream, buffer)),
+                )
+            })
+            .event_function(|_, parent, event| {
+                Self::catch_panic_pad_function(parent, || false, |this| this.sink_event(event))
+            })
+            .query_function(|_, parent, query| {
+                Self::catch_panic_pad_function(parent, || false, |this| this.sink_query(query))
+            })
+            .build();
+        let src_pad = gst::Pad::builder_from_template(&template("src")).build();
+        Self {
+            settings: Mutex::default(),
+            stats: Mutex::default(),
+            sink_pad,
+            src_pad,
+            stream: Mutex::new(None),
+        }
+    }
+}
+
+#[glib::derived_properties]
+impl ObjectImpl for NhwcPack {
+    fn constructed(&self) {
+        self.parent_constructed();
+        for pad in [&self.sink_pad, &self.src_pad] {
+            if let Err(error) = self.obj().add_pad(pad) {
+                gst::error!(CAT, imp = self, "Cannot add {}: {error}", pad.name());
+            }
+        }
+    }
+}
+
+impl GstObjectImpl for NhwcPack {}
+
+impl ElementImpl for NhwcPack {
+    fn metadata() -> Option<&'static gst::subclass::ElementMetadata> {
+        static METADATA: LazyLock<gst::subclass::ElementMetadata> = LazyLock::new(|| {
+            gst::subclass::ElementMetadata::new(
+                "Batch packer",
+                "Converter/Video/Tensor",
+                "Gathers frames into channels-last (or channels-first) tensors, in one pass over the pixels",
+                crate::elements::AUTHOR,
+            )
+        });
+        Some(&METADATA)
+    }
+
+    fn pad_templates() -> &'static [gst::PadTemplate] {
+        static TEMPLATES: LazyLock<Vec<gst::PadTemplate>> = LazyLock::new(|| {
+            let mut frames = video::gains_caps();
+            frames.merge(video::plain_caps());
+            let tensors = gst::Caps::builder("other/tensors")
+                .field("format", "static")
+                .field("num_tensors", 1i32)
+                .field("types", gst::List::new(["float32", "uint8", "float16", "bfloat16"]))
+                .field("layout", gst::List::new(["nhwc", "nchw"]))
+                .build();
+            [
+                gst::PadTemplate::new("sink", gst::PadDirection::Sink, gst::PadPresence::Always, &frames),
+                gst::PadTemplate::new("src", gst::PadDirection::Src, gst::PadPresence::Always, &tensors),
+            ]
+            .into_iter()
+            .flatten()
+            .collect()
+        });
+        &TEMPLATES
+    }
+
+    fn change_state(&self, transition: gst::StateChange) -> Result<gst::StateChangeSuccess, gst::StateChangeError> {
+        if transition == gst::StateChange::ReadyToPaused
+            && let Err(error) = self.prepare()
+        {
+            self.post_error_message(error);
+            return Err(gst::StateChangeError);
+        }
+        let result = self.parent_change_state(transition);
+        if transition == gst::StateChange::PausedToReady {
+            let stream = lock(&self.stream).take();
+            drop(stream);
+        }
+        result
+    }
+}

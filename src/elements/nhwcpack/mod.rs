@@ -1,0 +1,38 @@
+//! `nhwcpack`: gathers frames into one tensor a batch.
+
+/**
+ * SECTION:element-nhwcpack
+ * @see_also: hsvquantize, epochsink
+ *
+ * Gathers `batch-size` frames of one size into a buffer of N×H×W×C (or N×C×H×W) values, C being R, G, B: restored to
+ * 0..1, normalised by `mean` and `std` if asked for, in `dtype`. When hsvquantize precedes it and neither element
+ * between them changes pixels, jitter, quantization, restore and layout are one pass over the pixels here.
+ *
+ * The caps are NNStreamer's: other/tensors with `dimensions` innermost first, and `layout`. bfloat16, which NNStreamer
+ * does not know, is a value of our own. What is in the batch travels in the meta `epochfeed-batch`: indices, URIs,
+ * gains, flags, and the state behind it, from which a run can resume.
+ *
+ * The end of an epoch completes the last batch as `last-batch` says: smaller (`partial`, with caps of its own), left
+ * out and counted (`drop`), or filled with the first samples of the epoch, flagged (`pad`).
+ *
+ * ## Example pipeline
+ * |[
+ * gst-launch-1.0 epochsrc location=data/photos ! epochdecode ! hsvquantize ! nhwcpack batch-size=8 dtype=float16 last-batch=pad ! fakesink
+ * ]| Batches of 8×640×640×3 float16 values.
+ */
+mod batch;
+mod imp;
+mod settings;
+
+use glib::prelude::*;
+
+pub use settings::{Dtype, LastBatch, Layout};
+
+glib::wrapper! {
+    /// The element `nhwcpack`.
+    pub struct NhwcPack(ObjectSubclass<imp::NhwcPack>) @extends gst::Element, gst::Object;
+}
+
+pub(super) fn register(plugin: Option<&gst::Plugin>) -> Result<(), glib::BoolError> {
+    gst::Element::register(plugin, "nhwcpack", gst::Rank::NONE, NhwcPack::static_type())
+}
