@@ -1,8 +1,8 @@
 //! One 640×640 frame through the arithmetic on one core, every backend, beside the native path and a copy of the
 //! output. `benches/color.sh` runs this and OpenCV's path pinned to one core, and prints the ratios.
 //!
-//! Prints tab-separated lines `name, median ms, minimum ms, ratio of the medians to the copy`. All the cases of one
-//! group take turns within one run, so that a noisy neighbour hits all of them alike.
+//! Prints tab-separated lines `name, median ms, minimum ms, ratio of the medians to the copy`. All cases take turns in
+//! short bursts, so that a noisy neighbour hits all of them alike while each finds its own memory in the cache.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -14,20 +14,22 @@ use epochfeed::color::{FloatFrame, FrameMut, FrameRef, Gains, Jitter, PixelForma
 use epochfeed::tensor::{Dtype, Layout, PackSpec};
 
 const SIDE: usize = 640;
-const ROUNDS: usize = 200;
+/// Every case gets so many turns of so many calls.
+const BURSTS: usize = 20;
+const CALLS: usize = 10;
 
 struct Case<'a> {
     name: String,
-    rounds: usize,
+    calls: usize,
     run: Box<dyn FnMut() + 'a>,
     times: Vec<f64>,
 }
 
 impl<'a> Case<'a> {
-    fn new(name: impl Into<String>, rounds: usize, run: impl FnMut() + 'a) -> Self {
+    fn new(name: impl Into<String>, calls: usize, run: impl FnMut() + 'a) -> Self {
         Self {
             name: name.into(),
-            rounds,
+            calls,
             run: Box::new(run),
             times: Vec::new(),
         }
@@ -55,7 +57,7 @@ fn main() {
     // Declared before the cases that borrow them.
     let (mut native_slot, mut scratch) = (vec![0; bytes], native::Scratch::new());
     let mut cases = Vec::new();
-    cases.push(Case::new("copy of the output (4.9 MB)", ROUNDS, || {
+    cases.push(Case::new("copy of the output (4.9 MB)", CALLS, || {
         to.copy_from_slice(black_box(&from));
         black_box(&mut to);
     }));
@@ -88,7 +90,7 @@ fn main() {
             let mut slot = vec![0; spec.sample_bytes(SIDE, SIDE)];
             cases.push(Case::new(
                 format!("fused {name} {what}"),
-                ROUNDS,
+                CALLS,
                 move || {
                     fused::pack_on(backend, black_box(&frame), jitter, &spec, &mut slot).unwrap();
                     black_box(&mut slot);
@@ -98,7 +100,7 @@ fn main() {
         let (mut slot, spec, jitter) = (vec![0; bytes], float32.clone(), &jitter);
         cases.push(Case::new(
             format!("fused {name} float32 -> float32 nhwc"),
-            ROUNDS,
+            CALLS,
             move || {
                 fused::pack_f32_on(
                     backend,
@@ -114,7 +116,7 @@ fn main() {
         let mut own = pixels.clone();
         cases.push(Case::new(
             format!("fused {name} u8 in place"),
-            ROUNDS,
+            CALLS,
             move || {
                 let mut frame =
                     FrameMut::packed(PixelFormat::Rgb, SIDE, SIDE, &mut own, SIDE * 3).unwrap();
@@ -122,7 +124,7 @@ fn main() {
             },
         ));
     }
-    cases.push(Case::new("native u8 -> float32 nhwc", ROUNDS / 10, || {
+    cases.push(Case::new("native u8 -> float32 nhwc", 1, || {
         native::jitter_and_pack(
             black_box(&frame),
             &jitter,
@@ -134,12 +136,13 @@ fn main() {
         black_box(&mut native_slot);
     }));
 
-    for round in 0..ROUNDS + 1 {
-        for case in cases.iter_mut().filter(|case| round <= case.rounds) {
-            let start = Instant::now();
+    for _ in 0..BURSTS {
+        for case in &mut cases {
+            // The first call of a burst brings the case's own memory into the cache.
             (case.run)();
-            // The first round touches fresh memory.
-            if round > 0 {
+            for _ in 0..case.calls {
+                let start = Instant::now();
+                (case.run)();
                 case.times.push(start.elapsed().as_secs_f64() * 1e3);
             }
         }
