@@ -1,0 +1,41 @@
+# `make run` and `make test` are all that a fresh clone needs; both install what is missing first.
+
+SHELL := bash
+.DEFAULT_GOAL := help
+.PHONY: help run test lint setup
+
+# Settings of `make run`.
+DATA ?= data/photos
+EPOCHS ?= 3
+BATCH ?= 8
+SEED ?= 0
+
+# Through the environment, so that no character of a path is read by a shell; `value` keeps make from expanding a `$`.
+run: export EPOCHFEED_DATA = $(value DATA)
+run: export EPOCHFEED_EPOCHS = $(value EPOCHS)
+run: export EPOCHFEED_BATCH = $(value BATCH)
+run: export EPOCHFEED_SEED = $(value SEED)
+
+help:
+	@echo 'make run     build, then prepare the bundled photographs: batches, a table, out/preview.png'
+	@echo '             DATA=folder-or-list EPOCHS=3 BATCH=8 SEED=0'
+	@echo 'make test    everything that must hold: format, clippy, all tests'
+	@echo 'make lint    format, clippy, licences and sources of the dependencies, documentation'
+	@echo 'make setup   install what the above need and this machine lacks'
+
+run:
+	@scripts/setup.sh run
+	cargo build --release --locked
+	cargo build --release --locked --example preview
+	@scripts/run.sh
+
+test:
+	@scripts/setup.sh test
+	@scripts/test.sh
+
+lint:
+	@scripts/setup.sh test
+	@scripts/lint.sh
+
+setup:
+	@scripts/setup.sh test
