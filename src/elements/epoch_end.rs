@@ -3,8 +3,6 @@
 //! Custom events get stuck in C decoders until the next frame; SEGMENT_DONE drains them and is forwarded at once.
 //! Each element adds what it alone knows, so that the ledger of an epoch that nobody takes vanishes with its data.
 
-use gst::prelude::*;
-
 use crate::sampler::Ledger;
 
 /// What a SEGMENT_DONE event of ours says.

@@ -2,6 +2,7 @@
 //!
 //! Lock order: `active`, `delivery` and `stats` are never held together, nor over a push, a query or a post; the
 //! delivery task takes `delivery` out of its lock while it works. The queue has its own lock (see `queue.rs`).
+#![allow(missing_docs)] // the generated accessors: a property is documented by its blurb
 
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Instant;
@@ -9,12 +10,11 @@ use std::time::Instant;
 use gst::glib;
 use gst::prelude::*;
 use gst::subclass::prelude::*;
-use gst_video::prelude::*;
 
 use super::super::coordinator::{self, Registration, Stage};
 use super::super::epoch_end::EpochEnd;
 use super::super::faults::{self, Limit, OnError, Outcome, Place, Resolver};
-use super::super::util::{lock, nanoseconds_since};
+use super::super::util::{Statistics, lock, nanoseconds_since};
 use super::job::{Decoded, job};
 use super::output::Output;
 use super::queue::{Item, Queue};
@@ -74,16 +74,16 @@ struct Stats {
 #[properties(wrapper_type = super::EpochDecode)]
 pub struct EpochDecode {
     #[property(name = "threads", get, set, type = u32, member = threads, maximum = 1024, nick = "Threads", blurb = "How many images are decoded at a time (0 = cores / LOCAL_WORLD_SIZE)", mutable_ready)]
-    #[property(name = "fit", get, set, type = Fit, member = fit, builder(Fit::default()), nick = "Fit", blurb = "How an image is fitted into the frame", mutable_ready)]
+    #[property(name = "fit", get, set, type = Fit, member = fit, nick = "Fit", blurb = "How an image is fitted into the frame", mutable_ready, builder(Fit::default()))]
     #[property(name = "pad-color", get, set, type = u32, member = pad_color, maximum = 0xff_ff_ff, default = 0x72_72_72, nick = "Pad colour", blurb = "Colour of the letterbox, 0xRRGGBB", mutable_ready)]
-    #[property(name = "interpolation", get, set, type = Interpolation, member = interpolation, builder(Interpolation::default()), nick = "Interpolation", blurb = "How pixels are resampled", mutable_ready)]
-    #[property(name = "orientation", get, set, type = Orientation, member = orientation, builder(Orientation::default()), nick = "Orientation", blurb = "What is done about the EXIF orientation", mutable_ready)]
+    #[property(name = "interpolation", get, set, type = Interpolation, member = interpolation, nick = "Interpolation", blurb = "How pixels are resampled", mutable_ready, builder(Interpolation::default()))]
+    #[property(name = "orientation", get, set, type = Orientation, member = orientation, nick = "Orientation", blurb = "What is done about the EXIF orientation", mutable_ready, builder(Orientation::default()))]
     #[property(name = "max-pixels", get, set, type = u64, member = max_pixels, minimum = 1, default = DEFAULT_MAX_PIXELS, nick = "Maximum pixels", blurb = "Images whose header claims more pixels are refused before memory is taken", mutable_ready)]
-    #[property(name = "truncated", get, set, type = Truncated, member = truncated, builder(Truncated::default()), nick = "Truncated", blurb = "What is done about a file that ends before its last pixel", mutable_ready)]
-    #[property(name = "on-error", get, set, type = OnError, member = on_error, builder(OnError::default()), nick = "On error", blurb = "What is done about a sample that cannot be used", mutable_ready)]
+    #[property(name = "truncated", get, set, type = Truncated, member = truncated, nick = "Truncated", blurb = "What is done about a file that ends before its last pixel", mutable_ready, builder(Truncated::default()))]
+    #[property(name = "on-error", get, set, type = OnError, member = on_error, nick = "On error", blurb = "What is done about a sample that cannot be used", mutable_ready, builder(OnError::default()))]
     #[property(name = "max-errors", get, set, type = String, member = max_errors, default = Some("-1"), nick = "Maximum errors", blurb = "With skip and replace, how many samples of an epoch may be faulty: a count (10), a percentage (2%), or -1 for no limit", mutable_ready)]
     settings: Mutex<Settings>,
-    #[property(name = "stats", get = Self::stats, type = gst::Structure, nick = "Statistics", blurb = "Images decoded, faulty, replaced, with warnings; images in flight, their highest number and its bound; nanoseconds waited for input and output")]
+    #[property(name = "stats", get = Self::stats, type = Statistics, nick = "Statistics", blurb = "Images decoded, faulty, replaced, with warnings; images in flight, their highest number and its bound; nanoseconds waited for input and output")]
     stats: Mutex<Stats>,
     sink_pad: gst::Pad,
     src_pad: gst::Pad,
@@ -93,11 +93,11 @@ pub struct EpochDecode {
 }
 
 impl EpochDecode {
-    fn stats(&self) -> gst::Structure {
+    fn stats(&self) -> Statistics {
         let bound = lock(&self.active).as_ref().map_or(0, |active| active.bound);
         let (in_flight, high_water) = self.queue.levels();
         let stats = *lock(&self.stats);
-        gst::Structure::builder("epochdecode-stats")
+        Statistics(gst::Structure::builder("epochdecode-stats")
             .field("decoded", stats.decoded)
             .field("faults", stats.faults)
             .field("replaced", stats.replaced)
@@ -108,7 +108,7 @@ impl EpochDecode {
             .field("in-flight-bound", bound as u64)
             .field("wait-input-ns", stats.wait_input)
             .field("wait-output-ns", stats.wait_output)
-            .build()
+            .build())
     }
 
     /// Takes what a run needs; the error message is posted by the caller.
@@ -413,7 +413,7 @@ impl EpochDecode {
                 ["With several ranks on-error=skip acts as replace, so that they stay equally long"]
             );
         }
-        let _ = self.obj().post_message(faults::message(&*self.obj(), &place.sample, reason, action));
+        let _ = self.obj().post_message(faults::message(self.obj().upcast_ref(), &place.sample, reason, action));
         let epoch = place.sample.epoch;
         if action == OnError::Replace {
             lock(&self.stats).replaced += 1;

@@ -42,8 +42,10 @@ pub(super) fn job(
     options: Arc<DecodeOptions>,
     output: Arc<Output>,
 ) -> impl FnOnce() + Send + 'static {
-    let mut promise = Promise { queue, number, result: None };
+    let promise = Promise { queue, number, result: None };
     move || {
+        // Whole, not field by field: its Drop is the point.
+        let mut promise = promise;
         let result = if promise.queue.wants(promise.number) {
             decode(&encoded, &options, &output)
         } else {
@@ -51,6 +53,7 @@ pub(super) fn job(
         };
         drop(encoded);
         promise.result = Some(result);
+        drop(promise);
     }
 }
 

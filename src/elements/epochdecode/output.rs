@@ -1,7 +1,6 @@
 //! What downstream wants: format, size, and where the frames come from.
 
 use gst::prelude::*;
-use gst_video::prelude::*;
 
 /// The size where downstream does not say.
 const DEFAULT_SIDE: i32 = 640;

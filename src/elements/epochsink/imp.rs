@@ -1,5 +1,6 @@
 //! Lock order: none of the locks here is held while another is taken, nor over a post, a query or a request. The
 //! session is taken out of its lock by the streaming thread while it works on it.
+#![allow(missing_docs)] // the generated accessors: a property is documented by its blurb
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -15,7 +16,7 @@ use gst_base::subclass::prelude::*;
 use super::super::coordinator::{self, Registration, Stage};
 use super::super::epoch_end::EpochEnd;
 use super::super::meta::{BatchMeta, SampleMeta};
-use super::super::util::{lock, nanoseconds_since};
+use super::super::util::{Statistics, lock, nanoseconds_since};
 use super::account::{Account, EpochReport};
 use super::progress::Progress;
 use super::report::Report;
@@ -74,7 +75,7 @@ pub struct EpochSink {
     #[property(name = "silent", get, set, type = bool, member = silent, nick = "Silent", blurb = "Print neither progress nor the table of the epochs", mutable_ready)]
     #[property(name = "report", get, set, type = Option<PathBuf>, member = report, nick = "Report", blurb = "File for a line of JSON a batch and an epoch; a file that is there is replaced", mutable_ready)]
     settings: Mutex<Settings>,
-    #[property(name = "stats", get = Self::stats, type = gst::Structure, nick = "Statistics", blurb = "Batches, samples, epochs; nanoseconds waited for input, spent in steps, and of the last wait at a boundary")]
+    #[property(name = "stats", get = Self::stats, type = Statistics, nick = "Statistics", blurb = "Batches, samples, epochs; nanoseconds waited for input, spent in steps, and of the last wait at a boundary")]
     stats: Mutex<Stats>,
     session: Mutex<Option<Session>>,
     /// The streaming thread must not wait: the element flushes, pauses or stops.
@@ -92,16 +93,16 @@ enum Work {
 }
 
 impl EpochSink {
-    fn stats(&self) -> gst::Structure {
+    fn stats(&self) -> Statistics {
         let stats = *lock(&self.stats);
-        gst::Structure::builder("epochsink-stats")
+        Statistics(gst::Structure::builder("epochsink-stats")
             .field("batches", stats.batches)
             .field("samples", stats.samples)
             .field("epochs", stats.epochs)
             .field("wait-input-ns", stats.wait_input)
             .field("busy-ns", stats.busy)
             .field("boundary-wait-ns", stats.boundary_wait)
-            .build()
+            .build())
     }
 
     fn sink_pad(&self) -> Option<gst::Pad> {

@@ -1,5 +1,6 @@
 //! Lock order: none of the locks here is held while another is taken, nor over a push, a query, a post or a signal.
 //! The running epoch is taken out of its lock by the streaming thread while it works on it.
+#![allow(missing_docs)] // the generated accessors: a property is documented by its blurb
 
 use std::collections::VecDeque;
 use std::sync::{Arc, LazyLock, Mutex};
@@ -17,7 +18,7 @@ use super::super::coordinator::{self, Coordinator, Stage, Wait};
 use super::super::epoch_end::EpochEnd;
 use super::super::faults::{self, OnError, Place, Resolver};
 use super::super::meta::SampleMeta;
-use super::super::util::{lock, nanoseconds_since};
+use super::super::util::{Statistics, lock, nanoseconds_since};
 use super::reader::{Read, Reader};
 use super::settings::{Settings, Shuffle, Uneven};
 use crate::dataset::{Dataset, parse_location};
@@ -95,23 +96,23 @@ struct Stats {
 #[properties(wrapper_type = super::EpochSrc)]
 pub struct EpochSrc {
     #[property(name = "location", get, set, type = Option<String>, member = location, nick = "Location", blurb = "Folder (searched recursively), text list of paths, or one image; a path, or a file:// URI for one that is not UTF-8", mutable_ready)]
-    #[property(name = "shuffle", get, set, type = Shuffle, member = shuffle, builder(Shuffle::default()), nick = "Shuffle", blurb = "Order of the samples of each epoch", mutable_ready)]
+    #[property(name = "shuffle", get, set, type = Shuffle, member = shuffle, nick = "Shuffle", blurb = "Order of the samples of each epoch", mutable_ready, builder(Shuffle::default()))]
     #[property(name = "seed", get, set, type = u64, member = seed, nick = "Seed", blurb = "Seed of the order and of the jitter", mutable_ready)]
     #[property(name = "epochs", get, set, type = i32, member = epochs, minimum = -1, default = 1, nick = "Epochs", blurb = "How many epochs a run delivers before EOS (-1 = endless)", mutable_ready)]
     #[property(name = "rank", get, set, type = u32, member = rank, nick = "Rank", blurb = "Which share of each epoch is delivered, from 0", mutable_ready)]
     #[property(name = "world-size", get, set, type = u32, member = world_size, minimum = 1, default = 1, nick = "World size", blurb = "Number of ranks that share each epoch", mutable_ready)]
     #[property(name = "samples-per-epoch", get, set, type = u64, member = samples_per_epoch, nick = "Samples per epoch", blurb = "Only the first so many samples of each order, over all ranks (0 = all)", mutable_ready)]
-    #[property(name = "uneven", get, set, type = Uneven, member = uneven, builder(Uneven::default()), nick = "Uneven", blurb = "What is done where ranks do not divide the samples equally", mutable_ready)]
+    #[property(name = "uneven", get, set, type = Uneven, member = uneven, nick = "Uneven", blurb = "What is done where ranks do not divide the samples equally", mutable_ready, builder(Uneven::default()))]
     #[property(name = "io-depth", get, set, type = u32, member = io_depth, minimum = 1, maximum = 1024, default = 32, nick = "I/O depth", blurb = "How many files are opened ahead for the kernel to read", mutable_ready)]
     #[property(name = "framerate", get, set, type = gst::Fraction, member = framerate, minimum = gst::Fraction::new(1, i32::MAX), maximum = gst::Fraction::new(i32::MAX, 1), default = gst::Fraction::new(30, 1), nick = "Frame rate", blurb = "Nominal samples per second, for time stamps", mutable_ready)]
     #[property(name = "auto-advance", get, set, type = bool, member = auto_advance, default = true, nick = "Auto-advance", blurb = "Go on to the next epoch without being asked, where no epochsink or application asks", mutable_playing)]
     #[property(name = "state-location", get, set, type = Option<std::path::PathBuf>, member = state_location, nick = "State location", blurb = "File the state is loaded from at the start and saved to whenever a batch has been consumed", mutable_ready)]
-    #[property(name = "on-error", get, set, type = OnError, member = on_error, builder(OnError::default()), nick = "On error", blurb = "What is done about an unusable file where the decoder is not epochdecode (which has its own)", mutable_ready)]
+    #[property(name = "on-error", get, set, type = OnError, member = on_error, nick = "On error", blurb = "What is done about an unusable file where the decoder is not epochdecode (which has its own)", mutable_ready, builder(OnError::default()))]
     settings: Mutex<Settings>,
     #[property(name = "state", get = Self::state, set = Self::set_state, type = Option<String>, nick = "State", blurb = "Where the consumer is, as JSON; set it to resume there, or to the empty string to start over", mutable_ready)]
     /// `state` was set to start over: the file is not loaded at the next start.
     start_over: Mutex<bool>,
-    #[property(name = "stats", get = Self::stats, type = gst::Structure, nick = "Statistics", blurb = "Epochs, samples, bytes, faults; position in the epoch; nanoseconds waited for input, output and requests")]
+    #[property(name = "stats", get = Self::stats, type = Statistics, nick = "Statistics", blurb = "Epochs, samples, bytes, faults; position in the epoch; nanoseconds waited for input, output and requests")]
     stats: Mutex<Stats>,
     coordinator: Arc<Coordinator>,
     run: Mutex<Option<Run>>,
@@ -140,9 +141,9 @@ impl EpochSrc {
         self.coordinator.set_state(state);
     }
 
-    fn stats(&self) -> gst::Structure {
+    fn stats(&self) -> Statistics {
         let stats = *lock(&self.stats);
-        gst::Structure::builder("epochsrc-stats")
+        Statistics(gst::Structure::builder("epochsrc-stats")
             .field("epochs", stats.epochs)
             .field("samples", stats.samples)
             .field("bytes", stats.bytes)
@@ -152,7 +153,7 @@ impl EpochSrc {
             .field("wait-input-ns", stats.wait_input)
             .field("wait-output-ns", stats.wait_output)
             .field("wait-request-ns", stats.wait_request)
-            .build()
+            .build())
     }
 
     /// Asks for the epoch after the one that is read now; false where there is none.
@@ -254,7 +255,7 @@ impl EpochSrc {
         segment.set_time(start);
         segment.set_base(start);
         segment.set_position(start);
-        self.obj().new_segment(&segment).map_err(|error| {
+        self.obj().new_segment(segment.upcast_ref()).map_err(|error| {
             gst::element_imp_error!(self, gst::CoreError::Event, ["Cannot begin a segment: {error}"]);
             gst::FlowError::Error
         })
@@ -334,7 +335,7 @@ impl EpochSrc {
             );
             return Err(gst::FlowError::Error);
         }
-        let _ = self.obj().post_message(faults::message(&*self.obj(), sample, reason, run.on_error));
+        let _ = self.obj().post_message(faults::message(self.obj().upcast_ref(), sample, reason, run.on_error));
         let mut out = Vec::new();
         if run.on_error == OnError::Replace {
             run.resolver.replace(place, &mut out);

@@ -4,8 +4,6 @@ mod limit;
 mod place;
 mod resolver;
 
-use gst::prelude::*;
-
 pub use limit::{Limit, LimitError};
 pub use place::Place;
 pub use resolver::{Outcome, Resolver};
@@ -48,7 +46,7 @@ impl OnError {
 }
 
 /// The element message `epochfeed-fault` about one sample.
-pub fn message(element: &impl IsA<gst::Element>, sample: &SampleMeta, reason: &str, action: OnError) -> gst::Message {
+pub fn message(element: &gst::Element, sample: &SampleMeta, reason: &str, action: OnError) -> gst::Message {
     gst::message::Element::builder(
         gst::Structure::builder("epochfeed-fault")
             .field("uri", &sample.uri)

@@ -43,7 +43,7 @@ impl Place {
         buffer.set_dts(gst::ClockTime::NONE);
         buffer.set_duration(self.duration);
         buffer.set_offset(self.offset);
-        buffer.set_offset_end(if self.offset == gst::BUFFER_OFFSET_NONE { self.offset } else { self.offset + 1 });
+        buffer.set_offset_end(if self.offset == gst::ffi::GST_BUFFER_OFFSET_NONE { self.offset } else { self.offset + 1 });
         if self.stamped { self.sample.set(buffer) } else { Ok(()) }
     }
 }

@@ -1,4 +1,5 @@
 //! Lock order: none of the locks here is held while another is taken, nor over a post.
+#![allow(missing_docs)] // the generated accessors: a property is documented by its blurb
 
 use std::sync::{LazyLock, Mutex};
 
@@ -8,10 +9,9 @@ use gst::subclass::prelude::*;
 use gst_base::subclass::BaseTransformMode;
 use gst_base::subclass::base_transform::{InputBuffer, PrepareOutputBufferSuccess};
 use gst_base::subclass::prelude::*;
-use gst_video::prelude::*;
 
 use super::super::meta::GainsMeta;
-use super::super::util::{lock, nanoseconds_since};
+use super::super::util::{Statistics, lock, nanoseconds_since};
 use super::super::video::{self, GAINS_FEATURE};
 use super::gains::{Chooser, Settings};
 use crate::color::{Gains, Jitter, fused, native};
@@ -72,9 +72,9 @@ pub struct HsvQuantize {
     #[property(name = "gains", get, set, type = Option<String>, member = gains, nick = "Gains", blurb = "Gains of every frame as \"hue,saturation,value\" instead of drawn ones", mutable_playing)]
     #[property(name = "fuse", get, set, type = bool, member = fuse, default = true, nick = "Fuse", blurb = "Do all operations in one pass over the pixels; the bytes are the same without", mutable_ready)]
     settings: Mutex<Settings>,
-    #[property(name = "path", get = Self::path, type = Path, builder(Path::default()), nick = "Path", blurb = "How the pixels are computed")]
-    #[property(name = "path-reason", get = Self::path_reason, type = PathReason, builder(PathReason::default()), nick = "Path reason", blurb = "Why the path is what it is")]
-    #[property(name = "stats", get = Self::stats, type = gst::Structure, nick = "Statistics", blurb = "Frames, frames left to nhwcpack, nanoseconds spent on pixels here")]
+    #[property(name = "path", get = Self::path, type = Path, nick = "Path", blurb = "How the pixels are computed", builder(Path::default()))]
+    #[property(name = "path-reason", get = Self::path_reason, type = PathReason, nick = "Path reason", blurb = "Why the path is what it is", builder(PathReason::default()))]
+    #[property(name = "stats", get = Self::stats, type = Statistics, nick = "Statistics", blurb = "Frames, frames left to nhwcpack, nanoseconds spent on pixels here")]
     stats: Mutex<Stats>,
     stream: Mutex<Option<Stream>>,
     scratch: Mutex<native::Scratch>,
@@ -89,13 +89,13 @@ impl HsvQuantize {
         if lock(&self.settings).fuse { PathReason::Ok } else { PathReason::FuseOff }
     }
 
-    fn stats(&self) -> gst::Structure {
+    fn stats(&self) -> Statistics {
         let stats = *lock(&self.stats);
-        gst::Structure::builder("hsvquantize-stats")
+        Statistics(gst::Structure::builder("hsvquantize-stats")
             .field("frames", stats.frames)
             .field("deferred", stats.deferred)
             .field("busy-ns", stats.busy)
-            .build()
+            .build())
     }
 
     /// Says how the pixels are computed, and where.

@@ -2,8 +2,6 @@
 
 use std::sync::Mutex;
 
-use gst::prelude::*;
-
 use super::super::meta::{BatchMeta, GainsMeta, SampleMeta};
 use super::super::util::lock;
 use super::super::video::{self, ViewError};

@@ -2,6 +2,7 @@
 //!
 //! Lock order: none of the locks here is held while another is taken, nor over a push, a query or a post. The stream
 //! is taken out of its lock by the upstream thread while it works on it.
+#![allow(missing_docs)] // the generated accessors: a property is documented by its blurb
 
 use std::sync::{LazyLock, Mutex};
 use std::time::Instant;
@@ -13,7 +14,7 @@ use gst::subclass::prelude::*;
 use super::super::coordinator::{self, Registration, Stage};
 use super::super::epoch_end::EpochEnd;
 use super::super::faults;
-use super::super::util::{lock, nanoseconds_since};
+use super::super::util::{Statistics, lock, nanoseconds_since};
 use super::super::video::{self, GAINS_FEATURE};
 use super::batch::{self, Frame};
 use super::settings::{Dtype, LastBatch, Layout, Settings};
@@ -72,13 +73,13 @@ struct Stats {
 #[properties(wrapper_type = super::NhwcPack)]
 pub struct NhwcPack {
     #[property(name = "batch-size", get, set, type = u32, member = batch_size, minimum = 1, maximum = 65_536, default = 1, nick = "Batch size", blurb = "Frames a batch", mutable_ready)]
-    #[property(name = "dtype", get, set, type = Dtype, member = dtype, builder(Dtype::default()), nick = "Data type", blurb = "Type of the values", mutable_ready)]
-    #[property(name = "layout", get, set, type = Layout, member = layout, builder(Layout::default()), nick = "Layout", blurb = "Order of the dimensions in memory", mutable_ready)]
+    #[property(name = "dtype", get, set, type = Dtype, member = dtype, nick = "Data type", blurb = "Type of the values", mutable_ready, builder(Dtype::default()))]
+    #[property(name = "layout", get, set, type = Layout, member = layout, nick = "Layout", blurb = "Order of the dimensions in memory", mutable_ready, builder(Layout::default()))]
     #[property(name = "mean", get, set, type = Option<String>, member = mean, nick = "Mean", blurb = "Subtracted from the values 0..1 of each channel, \"r,g,b\" or one number for all; not with uint8", mutable_ready)]
     #[property(name = "std", get, set, type = Option<String>, member = std, nick = "Standard deviation", blurb = "What the values of each channel are divided by, \"r,g,b\" or one number for all; not with uint8", mutable_ready)]
-    #[property(name = "last-batch", get, set, type = LastBatch, member = last_batch, builder(LastBatch::default()), nick = "Last batch", blurb = "What is done with frames that are too few for a batch at the end of an epoch", mutable_ready)]
+    #[property(name = "last-batch", get, set, type = LastBatch, member = last_batch, nick = "Last batch", blurb = "What is done with frames that are too few for a batch at the end of an epoch", mutable_ready, builder(LastBatch::default()))]
     settings: Mutex<Settings>,
-    #[property(name = "stats", get = Self::stats, type = gst::Structure, nick = "Statistics", blurb = "Frames, batches, frames dropped, padding, frames waiting; nanoseconds packing and waited for input and output")]
+    #[property(name = "stats", get = Self::stats, type = Statistics, nick = "Statistics", blurb = "Frames, batches, frames dropped, padding, frames waiting; nanoseconds packing and waited for input and output")]
     stats: Mutex<Stats>,
     sink_pad: gst::Pad,
     src_pad: gst::Pad,
@@ -86,9 +87,9 @@ pub struct NhwcPack {
 }
 
 impl NhwcPack {
-    fn stats(&self) -> gst::Structure {
+    fn stats(&self) -> Statistics {
         let stats = *lock(&self.stats);
-        gst::Structure::builder("nhwcpack-stats")
+        Statistics(gst::Structure::builder("nhwcpack-stats")
             .field("frames", stats.frames)
             .field("batches", stats.batches)
             .field("dropped", stats.dropped)
@@ -97,7 +98,7 @@ impl NhwcPack {
             .field("busy-ns", stats.busy)
             .field("wait-input-ns", stats.wait_input)
             .field("wait-output-ns", stats.wait_output)
-            .build()
+            .build())
     }
 
     /// Takes what a run needs; the error message is posted by the caller.
