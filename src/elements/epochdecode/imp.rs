@@ -340,14 +340,14 @@ impl EpochDecode {
 
     /// No usable sample is an error, never a clean end.
     fn check_outcome(&self, outcome: Outcome, epoch: Option<u64>) -> Result<(), gst::FlowError> {
-        if outcome.good > 0 || outcome.skipped == 0 {
+        if outcome.good > 0 || outcome.faults == 0 {
             return Ok(());
         }
         let of = epoch.map(|epoch| format!(" in epoch {epoch}")).unwrap_or_default();
         gst::element_imp_error!(
             self,
             gst::StreamError::Decode,
-            ("No usable sample{of}: all {} are faulty", outcome.skipped),
+            ("No usable sample{of}: all {} are faulty", outcome.faults),
             ["See the epochfeed-fault messages for each file and reason"]
         );
         Err(gst::FlowError::Error)
@@ -419,7 +419,7 @@ impl EpochDecode {
             lock(&self.stats).replaced += 1;
             delivery.resolver.replace(place, out);
         } else {
-            delivery.resolver.skip();
+            delivery.resolver.skip(&place);
         }
         let samples = coordinator.and_then(|coordinator| coordinator.order(epoch)).map(|order| order.len());
         let faults = delivery.resolver.faults();

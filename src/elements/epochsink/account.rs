@@ -108,8 +108,8 @@ impl Account {
 /// Delivered, padding and replaced samples of a batch.
 fn counts(batch: &BatchMeta) -> (u64, u64, u64) {
     let padded = batch.pad.iter().filter(|pad| **pad).count();
-    let replaced = batch.pad.iter().zip(&batch.replaced_from).filter(|(pad, from)| !**pad && **from >= 0).count();
-    let delivered = batch.pad.len() - padded - replaced;
+    let replaced = batch.replaced_from.iter().filter(|from| **from >= 0).count();
+    let delivered = batch.pad.iter().zip(&batch.replaced_from).filter(|(pad, from)| !**pad && **from < 0).count();
     (delivered as u64, padded as u64, replaced as u64)
 }
 

@@ -166,7 +166,9 @@ impl EpochSink {
 
     /// Warns when a part of the report cannot be written; the run goes on without it.
     fn written(&self, session: &mut Session, result: std::io::Result<()>) {
-        if let (Err(error), Some(report)) = (result, session.report.take()) {
+        if let Err(error) = result
+            && let Some(report) = session.report.take()
+        {
             gst::element_imp_warning!(
                 self,
                 gst::ResourceError::Write,

@@ -340,7 +340,7 @@ impl EpochSrc {
         if run.on_error == OnError::Replace {
             run.resolver.replace(place, &mut out);
         } else {
-            run.resolver.skip();
+            run.resolver.skip(&place);
         }
         run.ready.extend(out);
         Ok(())
@@ -350,11 +350,11 @@ impl EpochSrc {
     fn end_epoch(&self, run: &mut Run) -> Result<(), gst::FlowError> {
         let outcome = run.resolver.end();
         let (epoch, order) = (run.reader.epoch(), run.reader.order());
-        if outcome.good == 0 && outcome.skipped > 0 {
+        if outcome.good == 0 && outcome.faults > 0 {
             gst::element_imp_error!(
                 self,
                 gst::ResourceError::Read,
-                ("No usable sample in epoch {epoch}: all {} are faulty", outcome.skipped),
+                ("No usable sample in epoch {epoch}: all {} are faulty", outcome.faults),
                 ["See the epochfeed-fault messages for each file and reason"]
             );
             return Err(gst::FlowError::Error);

@@ -5,6 +5,8 @@ use super::Place;
 /// `T` is what a sample's place is filled with: a buffer. One resolver serves one stream, an epoch after the other.
 #[derive(Debug)]
 pub struct Resolver<T> {
+    /// Faulty samples so far in this epoch.
+    faults: u64,
     /// Skipped so far in this epoch by this resolver, replaced ones included.
     skipped: u64,
     /// Replaced so far in this epoch.
@@ -20,6 +22,8 @@ pub struct Resolver<T> {
 /// What an epoch came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
+    /// Faulty samples.
+    pub faults: u64,
     /// Skipped by this resolver, replaced ones included.
     pub skipped: u64,
     /// Replaced by this resolver.
@@ -30,7 +34,7 @@ pub struct Outcome {
 
 impl<T> Default for Resolver<T> {
     fn default() -> Self {
-        Self { skipped: 0, replaced: 0, good: 0, last: None, waiting: Vec::new() }
+        Self { faults: 0, skipped: 0, replaced: 0, good: 0, last: None, waiting: Vec::new() }
     }
 }
 
@@ -49,13 +53,15 @@ impl<T: Clone> Resolver<T> {
         out.push((place, item));
     }
 
-    /// A faulty sample that is left out.
-    pub fn skip(&mut self) {
-        self.skipped += 1;
+    /// A faulty sample that is left out. Padding is not listed, so that it is not counted as skipped either.
+    pub fn skip(&mut self, faulty: &Place) {
+        self.faults += 1;
+        self.skipped += u64::from(!faulty.sample.pad);
     }
 
     /// A faulty sample whose place is filled, now or when the epoch's first good sample comes.
     pub fn replace(&mut self, faulty: Place, out: &mut Vec<(Place, T)>) {
+        self.faults += 1;
         match self.last.clone() {
             Some((place, item)) => self.fill(faulty, &place, item, out),
             None => self.waiting.push(faulty),
@@ -64,20 +70,26 @@ impl<T: Clone> Resolver<T> {
 
     /// How many samples of this epoch were faulty so far.
     pub fn faults(&self) -> u64 {
-        self.skipped + self.waiting.len() as u64
+        self.faults
     }
 
     /// Ends the epoch and makes ready for the next.
     pub fn end(&mut self) -> Outcome {
-        let outcome = Outcome { skipped: self.faults(), replaced: self.replaced, good: self.good };
+        let waiting = self.waiting.iter().filter(|place| !place.sample.pad).count() as u64;
+        let outcome = Outcome {
+            skipped: self.skipped + waiting,
+            replaced: self.replaced,
+            faults: self.faults,
+            good: self.good,
+        };
         *self = Self::default();
         outcome
     }
 
     fn fill(&mut self, mut faulty: Place, by: &Place, item: T, out: &mut Vec<(Place, T)>) {
-        self.skipped += 1;
-        self.replaced += 1;
         let sample = &mut faulty.sample;
+        self.skipped += u64::from(!sample.pad);
+        self.replaced += 1;
         sample.replaced_from = i64::try_from(sample.dataset_index).unwrap_or(i64::MAX);
         sample.dataset_index = by.sample.dataset_index;
         sample.uri.clone_from(&by.sample.uri);
@@ -136,23 +148,38 @@ mod tests {
                 (4, 103, 104, 3, 3, 'b'),
             ]
         );
-        assert_eq!(resolver.end(), Outcome { skipped: 3, replaced: 3, good: 2 });
+        assert_eq!(resolver.end(), Outcome { faults: 3, skipped: 3, replaced: 3, good: 2 });
         // The next epoch starts without a past.
         out.clear();
         resolver.replace(place(0), &mut out);
         assert!(out.is_empty());
-        assert_eq!(resolver.end(), Outcome { skipped: 1, replaced: 0, good: 0 });
+        assert_eq!(resolver.end(), Outcome { faults: 1, skipped: 1, replaced: 0, good: 0 });
     }
 
     #[test]
     fn skipped_samples_count_in_what_follows_and_add_to_those_from_upstream() {
         let (mut resolver, mut out) = (Resolver::default(), Vec::new());
         resolver.good(place(0), 'a', false, &mut out);
-        resolver.skip();
+        resolver.skip(&place(1));
         let mut from_upstream = place(2);
         (from_upstream.sample.skipped, from_upstream.sample.replaced) = (3, 1);
         resolver.good(from_upstream, 'c', false, &mut out);
         assert_eq!(seen(&out), [(0, 100, -1, 0, 0, 'a'), (2, 102, -1, 4, 1, 'c')]);
-        assert_eq!(resolver.end(), Outcome { skipped: 1, replaced: 0, good: 2 });
+        assert_eq!(resolver.end(), Outcome { faults: 1, skipped: 1, replaced: 0, good: 2 });
+    }
+
+    #[test]
+    fn faulty_padding_is_replaced_but_never_skipped() {
+        let (mut resolver, mut out) = (Resolver::default(), Vec::new());
+        let padding = |index| {
+            let mut place = place(index);
+            place.sample.pad = true;
+            place
+        };
+        resolver.good(place(0), 'a', true, &mut out);
+        resolver.replace(padding(1), &mut out);
+        resolver.skip(&padding(2));
+        assert_eq!(seen(&out), [(0, 100, -1, 0, 0, 'a'), (1, 100, 101, 0, 1, 'a')]);
+        assert_eq!(resolver.end(), Outcome { faults: 2, skipped: 0, replaced: 1, good: 1 });
     }
 }
