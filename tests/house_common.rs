@@ -138,7 +138,13 @@ fn live_objects_are_listed() {
     assert_eq!(clean.leaks(), [""; 0]);
     let program = "from ctypes import *; gst = CDLL('libgstreamer-1.0.so.0'); gst.gst_init(None, None); \
                    gst.gst_element_factory_make(b'fakesink', None); gst.gst_deinit()";
-    let leaking = python().arg("-c").arg(program).trace_leaks().run().success();
+    let leaking = python()
+        .arg("-c")
+        .arg(program)
+        .trace_leaks()
+        .env("G_DEBUG", "")
+        .run()
+        .success();
     assert!(
         leaking.leaks().iter().any(|line| line.contains("GstFakeSink")),
         "{leaking}"

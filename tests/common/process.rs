@@ -140,7 +140,8 @@ impl Job {
         self
     }
 
-    /// Lets GStreamer list the objects that are alive at the end: [`Outcome::leaks`].
+    /// Lets GStreamer list the objects that are alive at the end: [`Outcome::leaks`]. Such a list comes with a GLib warning,
+    /// so where these are fatal a leak also ends the process with signal 5.
     pub fn trace_leaks(self) -> Self {
         self.env("GST_TRACERS", "leaks").env("GST_DEBUG", "GST_TRACER:7")
     }
