@@ -26,9 +26,8 @@ for ((i = 0; i < ${#path}; i++)); do
   if [[ $byte == [A-Za-z0-9/._~-] ]]; then
     uri+=$byte
   else
-    # `'x` is the value of the byte x; bash gives bytes above 127 a sign, which the mask takes off.
-    printf -v code '%d' "'$byte"
-    printf -v byte '%%%02X' $((code & 255))
+    # `'x` is the value of the byte x.
+    printf -v byte '%%%02X' "'$byte"
     uri+=$byte
   fi
 done

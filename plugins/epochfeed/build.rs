@@ -1,4 +1,4 @@
-//! Finds the commit and date that `gst-inspect-1.0` shows.
+//! Gives the plugin its commit and date, which `plugin_define!` shows in `gst-inspect-1.0`.
 
 fn main() {
     gst_plugin_version_helper::info();

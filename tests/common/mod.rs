@@ -1,0 +1,15 @@
+//! Helpers of the black-box tests: child processes with a time limit, the built plugin, reports, data.
+//!
+//! Every test binary compiles this module for itself and uses a part of it.
+#![allow(dead_code, unused_imports)]
+#![allow(clippy::unwrap_used, clippy::expect_used)] // a helper that cannot do its work fails the test
+
+pub mod data;
+pub mod process;
+pub mod report;
+pub mod tools;
+
+pub use data::{copy_photos, location, photos, scratch};
+pub use process::{End, Outcome};
+pub use report::{BatchLine, EpochLine, Report};
+pub use tools::{inspect, launch, plugin_folder, python};
