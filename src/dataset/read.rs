@@ -1,0 +1,90 @@
+//! Reading a sample's file, in two steps so that the disk can work while others are decoded.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Advice, FileType, Mode, OFlags};
+
+use super::ReadError;
+
+/// Largest file that is read, 2 GiB. A header alone decides about pixels, but the file has to be in memory for that.
+pub const MAX_FILE_BYTES: u64 = 1 << 31;
+
+/// A file that was opened ahead: the kernel has been told to read it. An error waits until it is asked for.
+#[derive(Debug)]
+pub struct OpenSample {
+    path: PathBuf,
+    opened: Result<(File, u64), ReadError>,
+}
+
+impl OpenSample {
+    /// Opens `path` and starts reading ahead.
+    pub(super) fn open(path: PathBuf) -> Self {
+        let opened = open(&path);
+        Self { path, opened }
+    }
+
+    /// An error in place of a file.
+    pub(super) fn failed(error: ReadError) -> Self {
+        Self {
+            path: PathBuf::new(),
+            opened: Err(error),
+        }
+    }
+
+    /// The absolute path; empty where the sample does not exist.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The size at the time of opening, 0 where opening failed: what a limit on memory can count with.
+    pub fn size(&self) -> u64 {
+        self.opened.as_ref().map_or(0, |(_, size)| *size)
+    }
+
+    /// All bytes of the file.
+    ///
+    /// # Errors
+    /// What went wrong on opening or reading, as a [`ReadError`]. A file without bytes is [`ReadError::Empty`].
+    pub fn read(self) -> Result<Vec<u8>, ReadError> {
+        let (file, size) = self.opened?;
+        let too_large = |bytes| ReadError::TooLarge {
+            bytes,
+            limit: MAX_FILE_BYTES,
+        };
+        if size > MAX_FILE_BYTES {
+            return Err(too_large(size));
+        }
+        let mut bytes = Vec::new();
+        // One byte more, so that the read which finds the end does not make the buffer grow.
+        bytes
+            .try_reserve_exact(size as usize + 1)
+            .map_err(|error| ReadError::Io(error.into()))?;
+        // The file may have grown since; it is read to its end, within the limit.
+        (&file).take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
+        match bytes.len() as u64 {
+            0 => Err(ReadError::Empty),
+            len if len > MAX_FILE_BYTES => Err(too_large(len)),
+            _ => Ok(bytes),
+        }
+    }
+}
+
+/// Opens a regular file and asks for its contents.
+fn open(path: &Path) -> Result<(File, u64), ReadError> {
+    let io = |error: rustix::io::Errno| ReadError::from(std::io::Error::from(error));
+    // Without NONBLOCK opening a named pipe would wait for a writer, perhaps for ever. Regular files ignore it.
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = rustix::fs::open(path, flags, Mode::empty()).map_err(io)?;
+    let stat = rustix::fs::fstat(&file).map_err(io)?;
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => {}
+        FileType::Directory => return Err(ReadError::IsDirectory),
+        _ => return Err(ReadError::NotAFile),
+    }
+    // A hint: where a file system does not take it, reading is merely later.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::fs::fadvise(&file, 0, None, Advice::WillNeed);
+    Ok((File::from(file), stat.st_size as u64))
+}
