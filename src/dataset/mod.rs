@@ -67,6 +67,15 @@ impl Dataset {
         let (root, paths) = if metadata.is_dir() {
             let paths = folder::scan(&absolute)?;
             (absolute, paths)
+        } else if metadata.len() > MAX_FILE_BYTES {
+            let what = format!(
+                "a file of {} bytes, too large for an image or a list",
+                metadata.len()
+            );
+            return Err(DatasetError::NotADataset {
+                path: location.to_owned(),
+                what,
+            });
         } else if metadata.is_file() {
             let paths = from_file(&absolute)?;
             let root = absolute.parent().unwrap_or(Path::new("/")).to_owned();
