@@ -33,7 +33,10 @@ pub(super) fn gains_features() -> gst::CapsFeatures {
 
 /// Frames with gains to be applied.
 pub(super) fn gains_caps() -> gst::Caps {
-    gst_video::VideoCapsBuilder::new().features(gains_features().iter()).format_list(FORMATS).build()
+    gst_video::VideoCapsBuilder::new()
+        .features(gains_features().iter())
+        .format_list(FORMATS)
+        .build()
 }
 
 /// Why a buffer is not the frame that its caps promise.
@@ -69,13 +72,18 @@ fn strides<const N: usize>(strides: &[i32]) -> Result<[usize; N], ViewError> {
 }
 
 /// The pixels of `frame`, for reading.
-pub(super) fn view<'a>(frame: &'a gst_video::VideoFrameRef<&gst::BufferRef>) -> Result<FrameRef<'a>, ViewError> {
+pub(super) fn view<'a>(
+    frame: &'a gst_video::VideoFrameRef<&gst::BufferRef>,
+) -> Result<FrameRef<'a>, ViewError> {
     let (width, height) = (frame.width() as usize, frame.height() as usize);
     let [first, second, third, _] = frame.planes_data();
     Ok(match pixel_format(frame.format())? {
-        PixelFormat::Rgbp => {
-            FrameRef::planar(width, height, [first, second, third], strides(frame.plane_stride())?)?
-        }
+        PixelFormat::Rgbp => FrameRef::planar(
+            width,
+            height,
+            [first, second, third],
+            strides(frame.plane_stride())?,
+        )?,
         format => {
             let [stride] = strides(frame.plane_stride())?;
             FrameRef::packed(format, width, height, first, stride)?

@@ -68,7 +68,9 @@ impl Class {
 #[non_exhaustive]
 pub enum WorkersError {
     /// The environment variable `LOCAL_WORLD_SIZE` is not a positive number.
-    #[error("the environment variable LOCAL_WORLD_SIZE is {0:?}: unset it, or set it to the number of ranks on this machine")]
+    #[error(
+        "the environment variable LOCAL_WORLD_SIZE is {0:?}: unset it, or set it to the number of ranks on this machine"
+    )]
     LocalWorldSize(String),
     /// The system refused a thread.
     #[error("cannot start a worker thread: {0}; lower `threads` or raise the limit on processes (ulimit -u)")]

@@ -95,7 +95,10 @@ impl Pool {
         let mut current = POOL.lock().unwrap_or_else(PoisonError::into_inner);
         let pool = current.upgrade().unwrap_or_else(|| {
             Arc::new(Self {
-                shared: Arc::new(Shared { state: Mutex::default(), work: Condvar::new() }),
+                shared: Arc::new(Shared {
+                    state: Mutex::default(),
+                    work: Condvar::new(),
+                }),
                 threads: Mutex::default(),
             })
         });
@@ -150,7 +153,14 @@ impl Client {
         let mut state = pool.shared.lock();
         let number = state.next_client;
         state.next_client += 1;
-        state.clients.insert(number, Queue { limit, running: 0, jobs: Default::default() });
+        state.clients.insert(
+            number,
+            Queue {
+                limit,
+                running: 0,
+                jobs: Default::default(),
+            },
+        );
         drop(state);
         Ok(Self { pool, number })
     }
@@ -169,7 +179,12 @@ impl Client {
 
     /// How many jobs this client runs at most at a time.
     pub fn limit(&self) -> usize {
-        self.pool.shared.lock().clients.get(&self.number).map_or(1, |queue| queue.limit)
+        self.pool
+            .shared
+            .lock()
+            .clients
+            .get(&self.number)
+            .map_or(1, |queue| queue.limit)
     }
 }
 
@@ -183,6 +198,8 @@ impl Drop for Client {
 
 impl std::fmt::Debug for Client {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Client").field("number", &self.number).finish_non_exhaustive()
+        f.debug_struct("Client")
+            .field("number", &self.number)
+            .finish_non_exhaustive()
     }
 }

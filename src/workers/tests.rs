@@ -10,7 +10,10 @@ use super::*;
 /// Tests look at the one pool of the process: one at a time.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 const TIMEOUT: Duration = Duration::from_secs(20);
-const DECODE: Class = Class { urgency: Urgency::Demanded, stage: Stage::Decode };
+const DECODE: Class = Class {
+    urgency: Urgency::Demanded,
+    stage: Stage::Decode,
+};
 
 /// Occupies every worker `client` may use until the returned sender is dropped.
 fn occupy(client: &Client) -> std::sync::mpsc::Sender<()> {
@@ -31,7 +34,9 @@ fn occupy(client: &Client) -> std::sync::mpsc::Sender<()> {
 }
 
 fn collect(receive: &Receiver<&'static str>, count: usize) -> Vec<&'static str> {
-    (0..count).map(|_| receive.recv_timeout(TIMEOUT).unwrap()).collect()
+    (0..count)
+        .map(|_| receive.recv_timeout(TIMEOUT).unwrap())
+        .collect()
 }
 
 /// The worker threads of this process.
@@ -60,7 +65,10 @@ fn demanded_before_ahead_and_packing_before_decoding() {
         client.spawn(Class::new(urgency, stage), move || send.send(name).unwrap());
     }
     drop(release);
-    assert_eq!(collect(&receive, 5), ["pack", "decode", "decode, later", "pack ahead", "decode ahead"]);
+    assert_eq!(
+        collect(&receive, 5),
+        ["pack", "decode", "decode, later", "pack ahead", "decode ahead"]
+    );
 }
 
 #[test]
@@ -90,7 +98,10 @@ fn a_panic_ends_the_job_alone() {
         let _owned = send;
         panic!("on purpose");
     });
-    assert_eq!(receive.recv_timeout(TIMEOUT), Err(std::sync::mpsc::RecvTimeoutError::Disconnected));
+    assert_eq!(
+        receive.recv_timeout(TIMEOUT),
+        Err(std::sync::mpsc::RecvTimeoutError::Disconnected)
+    );
     let (send, receive) = channel();
     client.spawn(DECODE, move || send.send("alive").unwrap());
     assert_eq!(collect(&receive, 1), ["alive"]);
@@ -109,7 +120,10 @@ fn threads_end_with_the_last_client_and_queued_jobs_are_discarded() {
     second.spawn(DECODE, move || send.send(()).unwrap());
     let dropper = std::thread::spawn(move || drop(second));
     // The queued job is dropped at once, though the worker is still occupied.
-    assert_eq!(receive.recv_timeout(TIMEOUT), Err(std::sync::mpsc::RecvTimeoutError::Disconnected));
+    assert_eq!(
+        receive.recv_timeout(TIMEOUT),
+        Err(std::sync::mpsc::RecvTimeoutError::Disconnected)
+    );
     drop(release);
     dropper.join().unwrap();
     assert_eq!(threads(), 0);

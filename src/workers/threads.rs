@@ -14,7 +14,10 @@ pub fn default_threads() -> Result<usize, WorkersError> {
     THREADS
         .get_or_try_init(|| {
             let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
-            share(cores, std::env::var_os("LOCAL_WORLD_SIZE").map(|v| v.to_string_lossy().into_owned()))
+            share(
+                cores,
+                std::env::var_os("LOCAL_WORLD_SIZE").map(|v| v.to_string_lossy().into_owned()),
+            )
         })
         .copied()
 }

@@ -23,7 +23,9 @@ pub fn answer(query: &mut gst::QueryRef, coordinator: &Arc<Coordinator>) -> bool
     }
     let mut context = gst::Context::new(CONTEXT_TYPE, false);
     if let Some(context) = context.get_mut() {
-        context.structure_mut().set(FIELD, CoordinatorHandle(coordinator.clone()));
+        context
+            .structure_mut()
+            .set(FIELD, CoordinatorHandle(coordinator.clone()));
     }
     query.set_context(&context);
     true
@@ -36,5 +38,9 @@ pub fn find(pad: &gst::Pad) -> Option<Arc<Coordinator>> {
         return None;
     }
     let context = query.context_owned()?;
-    context.structure().get::<CoordinatorHandle>(FIELD).ok().map(|handle| handle.0)
+    context
+        .structure()
+        .get::<CoordinatorHandle>(FIELD)
+        .ok()
+        .map(|handle| handle.0)
 }

@@ -111,7 +111,9 @@ impl Coordinator {
     /// Makes a drawn epoch known.
     pub fn open(&self, receipt: Receipt, order: Order) {
         let mut inner = self.lock();
-        inner.opened.retain(|opened| opened.receipt.epoch() != receipt.epoch());
+        inner
+            .opened
+            .retain(|opened| opened.receipt.epoch() != receipt.epoch());
         while inner.opened.len() >= Self::OPENED {
             inner.opened.pop_front();
         }
@@ -149,7 +151,10 @@ impl Coordinator {
     /// Registers an element for as long as the returned value lives.
     pub fn register(self: &Arc<Self>, stage: Stage) -> Registration {
         *self.lock().stages.entry(stage).or_default() += 1;
-        Registration { coordinator: self.clone(), stage }
+        Registration {
+            coordinator: self.clone(),
+            stage,
+        }
     }
 
     /// Whether an element of `stage` is registered.
@@ -159,7 +164,10 @@ impl Coordinator {
 
     /// Number of ranks of the current run; 1 before the first.
     pub fn world_size(&self) -> u32 {
-        self.lock().run.as_ref().map_or(1, |run| run.sampler.config().world_size)
+        self.lock()
+            .run
+            .as_ref()
+            .map_or(1, |run| run.sampler.config().world_size)
     }
 
     /// The order of `epoch`, if it is one of those drawn last.
@@ -255,7 +263,12 @@ impl Registration {
 
     /// Whether this element's acknowledgements count: no later stage is registered.
     pub fn counts(&self) -> bool {
-        self.coordinator.lock().stages.keys().next_back().is_none_or(|last| *last <= self.stage)
+        self.coordinator
+            .lock()
+            .stages
+            .keys()
+            .next_back()
+            .is_none_or(|last| *last <= self.stage)
     }
 
     /// [`Coordinator::acknowledge`] for this element's stage.

@@ -25,7 +25,10 @@ pub(super) fn load(location: &Path) -> io::Result<Option<String>> {
     match fs::metadata(location) {
         Ok(metadata) if metadata.len() > MAX_BYTES => Err(io::Error::new(
             io::ErrorKind::InvalidData,
-            format!("{} bytes are too many for a state (at most {MAX_BYTES})", metadata.len()),
+            format!(
+                "{} bytes are too many for a state (at most {MAX_BYTES})",
+                metadata.len()
+            ),
         )),
         Ok(_) => fs::read_to_string(location).map(Some),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

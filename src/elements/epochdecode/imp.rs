@@ -23,7 +23,11 @@ use crate::decode::{DEFAULT_MAX_PIXELS, DecodeOptions};
 use crate::workers::{self, Class, Client, Urgency};
 
 static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
-    gst::DebugCategory::new("epochdecode", gst::DebugColorFlags::empty(), Some("Parallel image decoder"))
+    gst::DebugCategory::new(
+        "epochdecode",
+        gst::DebugColorFlags::empty(),
+        Some("Parallel image decoder"),
+    )
 });
 
 /// Frames per second where upstream does not say.
@@ -97,25 +101,31 @@ impl EpochDecode {
         let bound = lock(&self.active).as_ref().map_or(0, |active| active.bound);
         let (in_flight, high_water) = self.queue.levels();
         let stats = *lock(&self.stats);
-        Statistics(gst::Structure::builder("epochdecode-stats")
-            .field("decoded", stats.decoded)
-            .field("faults", stats.faults)
-            .field("replaced", stats.replaced)
-            .field("warnings", stats.warnings)
-            .field("truncated", stats.truncated)
-            .field("in-flight", in_flight as u64)
-            .field("in-flight-max", high_water as u64)
-            .field("in-flight-bound", bound as u64)
-            .field("wait-input-ns", stats.wait_input)
-            .field("wait-output-ns", stats.wait_output)
-            .build())
+        Statistics(
+            gst::Structure::builder("epochdecode-stats")
+                .field("decoded", stats.decoded)
+                .field("faults", stats.faults)
+                .field("replaced", stats.replaced)
+                .field("warnings", stats.warnings)
+                .field("truncated", stats.truncated)
+                .field("in-flight", in_flight as u64)
+                .field("in-flight-max", high_water as u64)
+                .field("in-flight-bound", bound as u64)
+                .field("wait-input-ns", stats.wait_input)
+                .field("wait-output-ns", stats.wait_output)
+                .build(),
+        )
     }
 
     /// Takes what a run needs; the error message is posted by the caller.
     fn prepare(&self) -> Result<(), gst::ErrorMessage> {
         let settings = lock(&self.settings).clone();
-        let usage = |error: &dyn std::fmt::Display| gst::error_msg!(gst::ResourceError::Settings, ("{error}"));
-        let limit = settings.max_errors.parse::<Limit>().map_err(|error| usage(&error))?;
+        let usage =
+            |error: &dyn std::fmt::Display| gst::error_msg!(gst::ResourceError::Settings, ("{error}"));
+        let limit = settings
+            .max_errors
+            .parse::<Limit>()
+            .map_err(|error| usage(&error))?;
         let threads = match settings.threads {
             0 => workers::default_threads().map_err(|error| usage(&error))?,
             threads => usize::try_from(threads).unwrap_or(usize::MAX),
@@ -132,24 +142,34 @@ impl EpochDecode {
             output: None,
             images: 0,
         });
-        *lock(&self.delivery) = Some(Delivery { on_error: settings.on_error, limit, ..Delivery::default() });
+        *lock(&self.delivery) = Some(Delivery {
+            on_error: settings.on_error,
+            limit,
+            ..Delivery::default()
+        });
         self.find_coordinator();
         Ok(())
     }
 
     /// Registers with the epochsrc upstream, if there is one and that has not been done.
     fn find_coordinator(&self) {
-        if lock(&self.active).as_ref().is_none_or(|active| active.registration.is_some()) {
+        if lock(&self.active)
+            .as_ref()
+            .is_none_or(|active| active.registration.is_some())
+        {
             return;
         }
-        let registration = coordinator::find(&self.sink_pad).map(|found| Arc::new(found.register(Stage::Decode)));
+        let registration =
+            coordinator::find(&self.sink_pad).map(|found| Arc::new(found.register(Stage::Decode)));
         if let Some(active) = &mut *lock(&self.active) {
             active.registration = registration;
         }
     }
 
     fn registration(&self) -> Option<Arc<Registration>> {
-        lock(&self.active).as_ref().and_then(|active| active.registration.clone())
+        lock(&self.active)
+            .as_ref()
+            .and_then(|active| active.registration.clone())
     }
 
     /// What frames are made as, renegotiated when downstream asks for it.
@@ -186,7 +206,12 @@ impl EpochDecode {
             let active = active.as_mut().ok_or(gst::FlowError::Flushing)?;
             let number = active.images;
             active.images += 1;
-            (active.workers.clone(), active.options.clone(), active.bound, number)
+            (
+                active.workers.clone(),
+                active.options.clone(),
+                active.bound,
+                number,
+            )
         };
         self.queue.wait_for_room(bound)?;
         let mut place = Box::new(Place::of(&buffer, number));
@@ -195,7 +220,11 @@ impl EpochDecode {
             return Ok(gst::FlowSuccess::Ok);
         }
         let output = self.output()?;
-        let urgency = if place.sample.prepared { Urgency::Ahead } else { Urgency::Demanded };
+        let urgency = if place.sample.prepared {
+            Urgency::Ahead
+        } else {
+            Urgency::Demanded
+        };
         let entry = self.queue.push(Item::Image(place, None))?;
         workers.spawn(
             Class::new(urgency, workers::Stage::Decode),
@@ -223,7 +252,9 @@ impl EpochDecode {
                 self.start_task().is_ok() && forwarded
             }
             gst::EventView::Caps(caps) => {
-                let framerate = caps.structure().and_then(|fields| fields.get::<gst::Fraction>("framerate").ok());
+                let framerate = caps
+                    .structure()
+                    .and_then(|fields| fields.get::<gst::Fraction>("framerate").ok());
                 if let (Some(active), Some(framerate)) = (&mut *lock(&self.active), framerate)
                     && framerate.numer() > 0
                     && framerate != active.framerate
@@ -262,10 +293,13 @@ impl EpochDecode {
     fn activate_src(&self, active: bool) -> Result<(), gst::LoggableError> {
         if active {
             self.queue.start();
-            self.start_task().map_err(|error| gst::loggable_error!(CAT, "Cannot start the delivery task: {error}"))
+            self.start_task()
+                .map_err(|error| gst::loggable_error!(CAT, "Cannot start the delivery task: {error}"))
         } else {
             self.queue.flush();
-            self.src_pad.stop_task().map_err(|error| gst::loggable_error!(CAT, "Cannot stop the delivery task: {error}"))
+            self.src_pad
+                .stop_task()
+                .map_err(|error| gst::loggable_error!(CAT, "Cannot stop the delivery task: {error}"))
         }
     }
 
@@ -305,7 +339,9 @@ impl EpochDecode {
                     event
                 } else {
                     let segment = gst::FormattedSegment::<gst::ClockTime>::new();
-                    gst::event::Segment::builder(&segment).seqnum(event.seqnum()).build()
+                    gst::event::Segment::builder(&segment)
+                        .seqnum(event.seqnum())
+                        .build()
                 };
                 if delivery.info.is_none() {
                     delivery.segment = Some(event);
@@ -343,7 +379,9 @@ impl EpochDecode {
         if outcome.good > 0 || outcome.faults == 0 {
             return Ok(());
         }
-        let of = epoch.map(|epoch| format!(" in epoch {epoch}")).unwrap_or_default();
+        let of = epoch
+            .map(|epoch| format!(" in epoch {epoch}"))
+            .unwrap_or_default();
         gst::element_imp_error!(
             self,
             gst::StreamError::Decode,
@@ -374,7 +412,9 @@ impl EpochDecode {
                     gst::warning!(CAT, imp = self, "{}: {warning}", faults::describe(&place.sample));
                 }
                 let keep = delivery.on_error != OnError::Fail;
-                delivery.resolver.good(place, (decoded.frame, decoded.info), keep, &mut out);
+                delivery
+                    .resolver
+                    .good(place, (decoded.frame, decoded.info), keep, &mut out);
             }
             Err(reason) => self.fault(delivery, place, &reason, &mut out)?,
         }
@@ -394,8 +434,12 @@ impl EpochDecode {
     ) -> Result<(), gst::FlowError> {
         lock(&self.stats).faults += 1;
         let registration = self.registration();
-        let coordinator = registration.as_ref().map(|registration| registration.coordinator());
-        let action = delivery.on_error.for_world(coordinator.map_or(1, |coordinator| coordinator.world_size()));
+        let coordinator = registration
+            .as_ref()
+            .map(|registration| registration.coordinator());
+        let action = delivery
+            .on_error
+            .for_world(coordinator.map_or(1, |coordinator| coordinator.world_size()));
         let what = faults::describe(&place.sample);
         if action == OnError::Fail {
             gst::element_imp_error!(
@@ -413,7 +457,12 @@ impl EpochDecode {
                 ["With several ranks on-error=skip acts as replace, so that they stay equally long"]
             );
         }
-        let _ = self.obj().post_message(faults::message(self.obj().upcast_ref(), &place.sample, reason, action));
+        let _ = self.obj().post_message(faults::message(
+            self.obj().upcast_ref(),
+            &place.sample,
+            reason,
+            action,
+        ));
         let epoch = place.sample.epoch;
         if action == OnError::Replace {
             lock(&self.stats).replaced += 1;
@@ -421,14 +470,19 @@ impl EpochDecode {
         } else {
             delivery.resolver.skip(&place);
         }
-        let samples = coordinator.and_then(|coordinator| coordinator.order(epoch)).map(|order| order.len());
+        let samples = coordinator
+            .and_then(|coordinator| coordinator.order(epoch))
+            .map(|order| order.len());
         let faults = delivery.resolver.faults();
         if delivery.limit.exceeded(faults, samples) {
             gst::element_imp_error!(
                 self,
                 gst::StreamError::Decode,
                 ("Too many faulty samples: {faults} in epoch {epoch}; the last is {what}: {reason}"),
-                ["Repair the dataset or raise max-errors, which is {:?}", delivery.limit]
+                [
+                    "Repair the dataset or raise max-errors, which is {:?}",
+                    delivery.limit
+                ]
             );
             return Err(gst::FlowError::Error);
         }
@@ -444,7 +498,11 @@ impl EpochDecode {
     ) -> Result<(), gst::FlowError> {
         if delivery.info.as_ref() != Some(&info) {
             let caps = info.to_caps().map_err(|error| {
-                gst::element_imp_error!(self, gst::CoreError::Negotiation, ["Cannot describe the frames: {error}"]);
+                gst::element_imp_error!(
+                    self,
+                    gst::CoreError::Negotiation,
+                    ["Cannot describe the frames: {error}"]
+                );
                 gst::FlowError::NotNegotiated
             })?;
             self.src_pad.push_event(gst::event::Caps::new(&caps));
@@ -486,15 +544,27 @@ impl EpochDecode {
 
     /// Where nothing of ours follows, a frame that was pushed counts as consumed.
     fn acknowledge(&self, place: &Place) {
-        let Some(registration) = self.registration().filter(|registration| place.stamped && registration.counts()) else {
+        let Some(registration) = self
+            .registration()
+            .filter(|registration| place.stamped && registration.counts())
+        else {
             return;
         };
         let sample = &place.sample;
-        let state = registration.coordinator().state_at(sample.epoch, sample.index + 1, sample.skipped, sample.replaced);
+        let state = registration.coordinator().state_at(
+            sample.epoch,
+            sample.index + 1,
+            sample.skipped,
+            sample.replaced,
+        );
         if let Some(state) = state
             && let Err(error) = registration.acknowledge(&state)
         {
-            gst::element_imp_warning!(self, gst::ResourceError::Write, ["Cannot save the state: {error}"]);
+            gst::element_imp_warning!(
+                self,
+                gst::ResourceError::Write,
+                ["Cannot save the state: {error}"]
+            );
         }
     }
 }
@@ -506,10 +576,18 @@ impl ObjectSubclass for EpochDecode {
     type ParentType = gst::Element;
 
     fn with_class(class: &Self::Class) -> Self {
-        let template = |name| class.pad_template(name).unwrap_or_else(|| unreachable!("declared in pad_templates"));
+        let template = |name| {
+            class
+                .pad_template(name)
+                .unwrap_or_else(|| unreachable!("declared in pad_templates"))
+        };
         let sink_pad = gst::Pad::builder_from_template(&template("sink"))
             .chain_function(|_, parent, buffer| {
-                Self::catch_panic_pad_function(parent, || Err(gst::FlowError::Error), |this| this.chain(buffer))
+                Self::catch_panic_pad_function(
+                    parent,
+                    || Err(gst::FlowError::Error),
+                    |this| this.chain(buffer),
+                )
             })
             .event_function(|_, parent, event| {
                 Self::catch_panic_pad_function(parent, || false, |this| this.sink_event(event))
@@ -590,7 +668,10 @@ impl ElementImpl for EpochDecode {
         &TEMPLATES
     }
 
-    fn change_state(&self, transition: gst::StateChange) -> Result<gst::StateChangeSuccess, gst::StateChangeError> {
+    fn change_state(
+        &self,
+        transition: gst::StateChange,
+    ) -> Result<gst::StateChangeSuccess, gst::StateChangeError> {
         match transition {
             gst::StateChange::ReadyToPaused => {
                 if let Err(error) = self.prepare() {

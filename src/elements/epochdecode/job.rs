@@ -29,7 +29,10 @@ struct Promise {
 
 impl Drop for Promise {
     fn drop(&mut self) {
-        let result = self.result.take().unwrap_or_else(|| Err("the decoder failed inside (a bug; please report it)".into()));
+        let result = self
+            .result
+            .take()
+            .unwrap_or_else(|| Err("the decoder failed inside (a bug; please report it)".into()));
         self.queue.finish(self.number, result);
     }
 }
@@ -42,7 +45,11 @@ pub(super) fn job(
     options: Arc<DecodeOptions>,
     output: Arc<Output>,
 ) -> impl FnOnce() + Send + 'static {
-    let promise = Promise { queue, number, result: None };
+    let promise = Promise {
+        queue,
+        number,
+        result: None,
+    };
     move || {
         // Whole, not field by field: its Drop is the point.
         let mut promise = promise;
@@ -65,17 +72,26 @@ thread_local! {
 fn decode(encoded: &gst::BufferRef, options: &DecodeOptions, output: &Output) -> Result<Decoded, String> {
     let bytes = encoded.map_readable().map_err(|error| error.to_string())?;
     let header = decode::probe(&bytes, options).map_err(|error| error.to_string())?;
-    let (mut frame, info) = output.frame(header.oriented_size(options.orientation)).map_err(|error| error.to_string())?;
+    let (mut frame, info) = output
+        .frame(header.oriented_size(options.orientation))
+        .map_err(|error| error.to_string())?;
     let outcome = {
         let frame = frame.make_mut();
-        let mut map = gst_video::VideoFrameRef::from_buffer_ref_writable(frame, &info).map_err(|error| error.to_string())?;
+        let mut map = gst_video::VideoFrameRef::from_buffer_ref_writable(frame, &info)
+            .map_err(|error| error.to_string())?;
         let stride = usize::try_from(info.stride()[0]).map_err(|error| error.to_string())?;
         let order = match info.format() {
             gst_video::VideoFormat::Bgr => ChannelOrder::Bgr,
             _ => ChannelOrder::Rgb,
         };
         let data = map.plane_data_mut(0).map_err(|error| error.to_string())?;
-        let mut target = Target { data, stride, width: info.width(), height: info.height(), order };
+        let mut target = Target {
+            data,
+            stride,
+            width: info.width(),
+            height: info.height(),
+            order,
+        };
         SCRATCH
             .with_borrow_mut(|scratch| decode::decode_into(&bytes, &header, options, &mut target, scratch))
             .map_err(|error| error.to_string())?

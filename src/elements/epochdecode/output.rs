@@ -16,11 +16,17 @@ pub(super) struct Output {
 
 impl Output {
     /// What the peer of `pad` takes. With `own_size` every image keeps its size.
-    pub fn negotiate(pad: &gst::Pad, framerate: gst::Fraction, own_size: bool) -> Result<Self, glib::BoolError> {
+    pub fn negotiate(
+        pad: &gst::Pad,
+        framerate: gst::Fraction,
+        own_size: bool,
+    ) -> Result<Self, glib::BoolError> {
         let template = pad.pad_template_caps();
         let mut caps = pad.peer_query_caps(Some(&template)).intersect(&template);
         if caps.is_empty() {
-            return Err(glib::bool_error!("the next element takes neither RGB nor BGR frames"));
+            return Err(glib::bool_error!(
+                "the next element takes neither RGB nor BGR frames"
+            ));
         }
         caps.truncate();
         {
@@ -45,25 +51,34 @@ impl Output {
         } else {
             let pool = gst::BufferPool::new();
             let mut config = pool.config();
-            let size = u32::try_from(info.size()).map_err(|_| glib::bool_error!("frames of {} bytes", info.size()))?;
+            let size = u32::try_from(info.size())
+                .map_err(|_| glib::bool_error!("frames of {} bytes", info.size()))?;
             // No maximum: how many are in flight is bounded by this element's queue and by downstream.
             config.set_params(Some(&caps), size, 0, 0);
             pool.set_config(config)?;
             pool.set_active(true)?;
             Some((info.clone(), pool))
         };
-        Ok(Self { format: info.format(), framerate: info.fps(), fixed })
+        Ok(Self {
+            format: info.format(),
+            framerate: info.fps(),
+            fixed,
+        })
     }
 
     /// A frame for an image of `size`.
     pub fn frame(&self, size: (u32, u32)) -> Result<(gst::Buffer, gst_video::VideoInfo), glib::BoolError> {
         match &self.fixed {
             Some((info, pool)) => {
-                let frame = pool.acquire_buffer(None).map_err(|flow| glib::bool_error!("no frame to write to: {flow}"))?;
+                let frame = pool
+                    .acquire_buffer(None)
+                    .map_err(|flow| glib::bool_error!("no frame to write to: {flow}"))?;
                 Ok((frame, info.clone()))
             }
             None => {
-                let info = gst_video::VideoInfo::builder(self.format, size.0, size.1).fps(self.framerate).build()?;
+                let info = gst_video::VideoInfo::builder(self.format, size.0, size.1)
+                    .fps(self.framerate)
+                    .build()?;
                 Ok((gst::Buffer::with_size(info.size())?, info))
             }
         }

@@ -39,7 +39,13 @@ struct State {
 
 impl Default for State {
     fn default() -> Self {
-        Self { items: VecDeque::new(), first: 0, images: 0, high_water: 0, flow: Err(gst::FlowError::Flushing) }
+        Self {
+            items: VecDeque::new(),
+            first: 0,
+            images: 0,
+            high_water: 0,
+            flow: Err(gst::FlowError::Flushing),
+        }
     }
 }
 
@@ -124,7 +130,9 @@ impl Queue {
     /// Hands in the result of a job.
     pub fn finish(&self, number: u64, decoded: Result<Decoded, String>) {
         let mut state = self.lock();
-        let index = number.checked_sub(state.first).and_then(|index| usize::try_from(index).ok());
+        let index = number
+            .checked_sub(state.first)
+            .and_then(|index| usize::try_from(index).ok());
         let left_over = match index.and_then(|index| state.items.get_mut(index)) {
             Some(Item::Image(_, result)) => result.replace(decoded),
             _ => Some(decoded),

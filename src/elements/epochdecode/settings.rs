@@ -7,10 +7,16 @@ use crate::decode;
 pub enum Fit {
     /// Aspect kept, centred, padded.
     #[default]
-    #[enum_value(name = "Letterbox: keep the aspect, centre, pad (Ultralytics' LetterBox)", nick = "letterbox")]
+    #[enum_value(
+        name = "Letterbox: keep the aspect, centre, pad (Ultralytics' LetterBox)",
+        nick = "letterbox"
+    )]
     Letterbox,
     /// As Ultralytics loads images.
-    #[enum_value(name = "Ultralytics: size as its load_image does, then letterbox", nick = "ultralytics")]
+    #[enum_value(
+        name = "Ultralytics: size as its load_image does, then letterbox",
+        nick = "ultralytics"
+    )]
     Ultralytics,
     /// Aspect not kept.
     #[enum_value(name = "Stretch: fill the frame, the aspect changes", nick = "stretch")]

@@ -78,7 +78,15 @@ impl Account {
 
     /// The epoch ended at `now` as upstream says in `ledger`.
     pub fn finish(&self, ledger: Ledger, now: Instant) -> EpochReport {
-        self.report(Ledger { delivered: self.delivered, padded: self.padded, replaced: self.replaced, ..ledger }, now)
+        self.report(
+            Ledger {
+                delivered: self.delivered,
+                padded: self.padded,
+                replaced: self.replaced,
+                ..ledger
+            },
+            now,
+        )
     }
 
     /// The epoch, of which `listed` samples there are, was broken off at `now`: the rest counts as dropped.
@@ -99,7 +107,11 @@ impl Account {
         EpochReport {
             epoch: self.epoch,
             ledger,
-            samples_per_s: if seconds > 0.0 { self.samples as f64 / seconds } else { 0.0 },
+            samples_per_s: if seconds > 0.0 {
+                self.samples as f64 / seconds
+            } else {
+                0.0
+            },
             boundary_wait: self.boundary_wait,
         }
     }
@@ -109,7 +121,12 @@ impl Account {
 fn counts(batch: &BatchMeta) -> (u64, u64, u64) {
     let padded = batch.pad.iter().filter(|pad| **pad).count();
     let replaced = batch.replaced_from.iter().filter(|from| **from >= 0).count();
-    let delivered = batch.pad.iter().zip(&batch.replaced_from).filter(|(pad, from)| !**pad && **from < 0).count();
+    let delivered = batch
+        .pad
+        .iter()
+        .zip(&batch.replaced_from)
+        .filter(|(pad, from)| !**pad && **from < 0)
+        .count();
     (delivered as u64, padded as u64, replaced as u64)
 }
 
@@ -118,7 +135,12 @@ mod tests {
     use super::*;
 
     fn batch(pad: &[bool], replaced_from: &[i64]) -> BatchMeta {
-        BatchMeta { epoch: 4, pad: pad.to_vec(), replaced_from: replaced_from.to_vec(), ..BatchMeta::default() }
+        BatchMeta {
+            epoch: 4,
+            pad: pad.to_vec(),
+            replaced_from: replaced_from.to_vec(),
+            ..BatchMeta::default()
+        }
     }
 
     #[test]
@@ -128,11 +150,22 @@ mod tests {
         let mut account = Account::begin(&first, None, asked, asked + Duration::from_millis(3));
         account.add(&first);
         account.add(&batch(&[false], &[-1]));
-        let ledger = Ledger { listed: 5, skipped: 2, ..Ledger::default() };
+        let ledger = Ledger {
+            listed: 5,
+            skipped: 2,
+            ..Ledger::default()
+        };
         let report = account.finish(ledger, asked + Duration::from_secs(2));
         assert_eq!(
             report.ledger,
-            Ledger { listed: 5, delivered: 3, skipped: 2, dropped: 0, padded: 1, replaced: 1 }
+            Ledger {
+                listed: 5,
+                delivered: 3,
+                skipped: 2,
+                dropped: 0,
+                padded: 1,
+                replaced: 1
+            }
         );
         assert!(report.ledger.balanced());
         assert_eq!((report.epoch, report.samples_per_s), (4, 1.5));
@@ -146,7 +179,15 @@ mod tests {
         let mut account = Account::begin(&first, None, now, now);
         account.add(&first);
         let report = account.break_off(10, now);
-        assert_eq!(report.ledger, Ledger { listed: 10, delivered: 2, dropped: 8, ..Ledger::default() });
+        assert_eq!(
+            report.ledger,
+            Ledger {
+                listed: 10,
+                delivered: 2,
+                dropped: 8,
+                ..Ledger::default()
+            }
+        );
         assert_eq!(report.samples_per_s, 0.0);
     }
 }

@@ -23,7 +23,11 @@ use super::report::Report;
 use super::table::Table;
 
 static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
-    gst::DebugCategory::new("epochsink", gst::DebugColorFlags::empty(), Some("Stand-in for a trainer"))
+    gst::DebugCategory::new(
+        "epochsink",
+        gst::DebugColorFlags::empty(),
+        Some("Stand-in for a trainer"),
+    )
 });
 
 #[derive(Clone, Debug, Default)]
@@ -95,14 +99,16 @@ enum Work {
 impl EpochSink {
     fn stats(&self) -> Statistics {
         let stats = *lock(&self.stats);
-        Statistics(gst::Structure::builder("epochsink-stats")
-            .field("batches", stats.batches)
-            .field("samples", stats.samples)
-            .field("epochs", stats.epochs)
-            .field("wait-input-ns", stats.wait_input)
-            .field("busy-ns", stats.busy)
-            .field("boundary-wait-ns", stats.boundary_wait)
-            .build())
+        Statistics(
+            gst::Structure::builder("epochsink-stats")
+                .field("batches", stats.batches)
+                .field("samples", stats.samples)
+                .field("epochs", stats.epochs)
+                .field("wait-input-ns", stats.wait_input)
+                .field("busy-ns", stats.busy)
+                .field("boundary-wait-ns", stats.boundary_wait)
+                .build(),
+        )
     }
 
     fn sink_pad(&self) -> Option<gst::Pad> {
@@ -155,7 +161,10 @@ impl EpochSink {
             time = left;
             let mut unlocked = lock(&self.unlocked);
             while *unlocked {
-                if self.sink_pad().is_none_or(|pad| pad.pad_flags().contains(gst::PadFlags::FLUSHING)) {
+                if self
+                    .sink_pad()
+                    .is_none_or(|pad| pad.pad_flags().contains(gst::PadFlags::FLUSHING))
+                {
                     return false;
                 }
                 unlocked = self.wake.wait(unlocked).unwrap_or_else(PoisonError::into_inner);
@@ -177,15 +186,26 @@ impl EpochSink {
         }
     }
 
-    fn take_batch(&self, session: &mut Session, buffer: &gst::BufferRef) -> Result<gst::FlowSuccess, gst::FlowError> {
+    fn take_batch(
+        &self,
+        session: &mut Session,
+        buffer: &gst::BufferRef,
+    ) -> Result<gst::FlowSuccess, gst::FlowError> {
         let now = Instant::now();
         let wait = now.saturating_duration_since(session.ready);
         let order = |session: &Session, epoch| {
-            session.registration.as_ref().and_then(|registration| registration.coordinator().order(epoch))
+            session
+                .registration
+                .as_ref()
+                .and_then(|registration| registration.coordinator().order(epoch))
         };
         let batch = BatchMeta::get(buffer).unwrap_or_else(|| self.single(session, buffer));
         let epoch_order = order(session, batch.epoch);
-        if session.account.as_ref().is_none_or(|account| account.epoch != batch.epoch) {
+        if session
+            .account
+            .as_ref()
+            .is_none_or(|account| account.epoch != batch.epoch)
+        {
             let account = Account::begin(&batch, epoch_order.as_ref(), session.asked, now);
             session.account = Some(account);
             lock(&self.stats).boundary_wait =
@@ -194,7 +214,11 @@ impl EpochSink {
         if let Some(account) = &mut session.account {
             account.add(&batch);
             if let Some(progress) = &session.progress {
-                progress.update(batch.epoch, account.delivered(), epoch_order.map(|order| order.listed()));
+                progress.update(
+                    batch.epoch,
+                    account.delivered(),
+                    epoch_order.map(|order| order.listed()),
+                );
             }
         }
         if let Some(report) = &mut session.report {
@@ -211,7 +235,11 @@ impl EpochSink {
         if let Some(registration) = &session.registration
             && let Err(error) = registration.acknowledge(&batch.state)
         {
-            gst::element_imp_warning!(self, gst::ResourceError::Write, ["Cannot save the state: {error}"]);
+            gst::element_imp_warning!(
+                self,
+                gst::ResourceError::Write,
+                ["Cannot save the state: {error}"]
+            );
         }
         session.steps += 1;
         session.ready = Instant::now();
@@ -225,7 +253,12 @@ impl EpochSink {
     /// A frame that comes without nhwcpack, as a batch of one.
     fn single(&self, session: &Session, buffer: &gst::BufferRef) -> BatchMeta {
         let Some(sample) = SampleMeta::get(buffer) else {
-            return BatchMeta { pad: vec![false], replaced_from: vec![-1], batch: session.steps, ..BatchMeta::default() };
+            return BatchMeta {
+                pad: vec![false],
+                replaced_from: vec![-1],
+                batch: session.steps,
+                ..BatchMeta::default()
+            };
         };
         let state = session.registration.as_ref().and_then(|registration| {
             let coordinator = registration.coordinator();
@@ -233,7 +266,11 @@ impl EpochSink {
         });
         BatchMeta {
             epoch: sample.epoch,
-            batch: session.account.as_ref().filter(|a| a.epoch == sample.epoch).map_or(0, |a| a.batches),
+            batch: session
+                .account
+                .as_ref()
+                .filter(|a| a.epoch == sample.epoch)
+                .map_or(0, |a| a.batches),
             seed: sample.seed,
             recipe: sample.recipe,
             prepared: sample.prepared,
@@ -253,7 +290,11 @@ impl EpochSink {
             gst::element_imp_warning!(
                 self,
                 gst::StreamError::Failed,
-                ("The ledger of epoch {} does not add up: {:?}", epoch.epoch, epoch.ledger),
+                (
+                    "The ledger of epoch {} does not add up: {:?}",
+                    epoch.epoch,
+                    epoch.ledger
+                ),
                 ["An element between epochsrc and epochsink lost samples or the end of the epoch"]
             );
         }
@@ -274,8 +315,16 @@ impl EpochSink {
         let report = match session.account.take() {
             Some(account) if account.epoch == end.epoch => account.finish(end.ledger, now),
             // No batch came of it: all of it was skipped or dropped.
-            _ => Account::begin(&BatchMeta { epoch: end.epoch, ..BatchMeta::default() }, None, session.asked, now)
-                .finish(end.ledger, now),
+            _ => Account::begin(
+                &BatchMeta {
+                    epoch: end.epoch,
+                    ..BatchMeta::default()
+                },
+                None,
+                session.asked,
+                now,
+            )
+            .finish(end.ledger, now),
         };
         self.book(session, report);
         if self.validate(Duration::from_millis(session.settings.validation_time.into())) {
@@ -290,7 +339,10 @@ impl EpochSink {
     /// The stream has ended: books an epoch that was broken off, and says how it went.
     fn end(&self, session: &mut Session) {
         if let Some(account) = session.account.take() {
-            let coordinator = session.registration.as_ref().map(|registration| registration.coordinator());
+            let coordinator = session
+                .registration
+                .as_ref()
+                .map(|registration| registration.coordinator());
             let listed = coordinator
                 .and_then(|coordinator| coordinator.order(account.epoch))
                 .map_or_else(|| account.delivered(), |order| order.listed());
@@ -310,7 +362,10 @@ impl EpochSink {
                 .field("padded", epoch.ledger.padded)
                 .field("replaced", epoch.ledger.replaced)
                 .field("samples-per-s", epoch.samples_per_s)
-                .field("boundary-wait-ns", u64::try_from(epoch.boundary_wait.as_nanos()).unwrap_or(u64::MAX))
+                .field(
+                    "boundary-wait-ns",
+                    u64::try_from(epoch.boundary_wait.as_nanos()).unwrap_or(u64::MAX),
+                )
                 .build()
         });
         let message = gst::message::Element::builder(
@@ -441,6 +496,8 @@ impl BaseSinkImpl for EpochSink {
     }
 
     fn render(&self, buffer: &gst::Buffer) -> Result<gst::FlowSuccess, gst::FlowError> {
-        self.with_session(Err(gst::FlowError::Flushing), |session| self.take_batch(session, buffer))
+        self.with_session(Err(gst::FlowError::Flushing), |session| {
+            self.take_batch(session, buffer)
+        })
     }
 }

@@ -17,7 +17,9 @@ impl Progress {
         let bar = std::io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::new(0);
             let style = "epoch {prefix} {bar:30} {pos}/{len} samples, {per_sec}, {eta} left";
-            bar.with_style(ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar()))
+            bar.with_style(
+                ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar()),
+            )
         });
         Self { bar }
     }
@@ -41,7 +43,10 @@ impl Progress {
             let _ = writeln!(
                 std::io::stderr(),
                 "epoch {}: {} of {} samples, {:.1} samples/s",
-                report.epoch, report.ledger.delivered, report.ledger.listed, report.samples_per_s
+                report.epoch,
+                report.ledger.delivered,
+                report.ledger.listed,
+                report.samples_per_s
             );
         }
     }

@@ -49,7 +49,10 @@ fn nanoseconds(duration: Duration) -> u64 {
 impl Report {
     /// Begins a report; a file that is there is replaced.
     pub fn create(path: &Path) -> io::Result<Self> {
-        Ok(Self { path: path.to_owned(), file: BufWriter::new(File::create(path)?) })
+        Ok(Self {
+            path: path.to_owned(),
+            file: BufWriter::new(File::create(path)?),
+        })
     }
 
     /// Where it is written.

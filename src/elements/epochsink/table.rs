@@ -12,7 +12,15 @@ impl fmt::Display for Table<'_> {
         writeln!(
             f,
             "{:>5} {:>9} {:>9} {:>8} {:>8} {:>7} {:>9} {:>11} {:>14}",
-            "epoch", "listed", "delivered", "skipped", "dropped", "padded", "replaced", "samples/s", "boundary wait"
+            "epoch",
+            "listed",
+            "delivered",
+            "skipped",
+            "dropped",
+            "padded",
+            "replaced",
+            "samples/s",
+            "boundary wait"
         )?;
         for report in self.0 {
             let ledger = &report.ledger;

@@ -26,7 +26,11 @@ use crate::decode::{Format, Sniffed, sniff};
 use crate::sampler::{Ledger, Sampler, State};
 
 static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
-    gst::DebugCategory::new("epochsrc", gst::DebugColorFlags::empty(), Some("Dataset source with epochs"))
+    gst::DebugCategory::new(
+        "epochsrc",
+        gst::DebugColorFlags::empty(),
+        Some("Dataset source with epochs"),
+    )
 });
 
 /// What comes next in the stream.
@@ -143,17 +147,19 @@ impl EpochSrc {
 
     fn stats(&self) -> Statistics {
         let stats = *lock(&self.stats);
-        Statistics(gst::Structure::builder("epochsrc-stats")
-            .field("epochs", stats.epochs)
-            .field("samples", stats.samples)
-            .field("bytes", stats.bytes)
-            .field("faults", stats.faults)
-            .field("position", stats.position)
-            .field("duration", stats.duration)
-            .field("wait-input-ns", stats.wait_input)
-            .field("wait-output-ns", stats.wait_output)
-            .field("wait-request-ns", stats.wait_request)
-            .build())
+        Statistics(
+            gst::Structure::builder("epochsrc-stats")
+                .field("epochs", stats.epochs)
+                .field("samples", stats.samples)
+                .field("bytes", stats.bytes)
+                .field("faults", stats.faults)
+                .field("position", stats.position)
+                .field("duration", stats.duration)
+                .field("wait-input-ns", stats.wait_input)
+                .field("wait-output-ns", stats.wait_output)
+                .field("wait-request-ns", stats.wait_request)
+                .build(),
+        )
     }
 
     /// Asks for the epoch after the one that is read now; false where there is none.
@@ -190,17 +196,32 @@ impl EpochSrc {
     /// Opens the dataset and finds the place to start at.
     fn prepare(&self, settings: &Settings) -> Result<Run, gst::ErrorMessage> {
         let usage = |message: String| gst::error_msg!(gst::ResourceError::Settings, ("{message}"));
-        let location = settings.location.as_deref().filter(|location| !location.is_empty()).ok_or_else(|| {
-            usage("No location is set: set it to a folder of images, a list of paths, or an image".into())
-        })?;
-        let dataset = parse_location(location).and_then(|path| Dataset::open(&path)).map_err(|error| {
-            gst::error_msg!(gst::ResourceError::OpenRead, ("{error}"), ["location={location:?}"])
-        })?;
+        let location = settings
+            .location
+            .as_deref()
+            .filter(|location| !location.is_empty())
+            .ok_or_else(|| {
+                usage("No location is set: set it to a folder of images, a list of paths, or an image".into())
+            })?;
+        let dataset = parse_location(location)
+            .and_then(|path| Dataset::open(&path))
+            .map_err(|error| {
+                gst::error_msg!(
+                    gst::ResourceError::OpenRead,
+                    ("{error}"),
+                    ["location={location:?}"]
+                )
+            })?;
         let epochs_left = match settings.epochs {
-            0 => return Err(usage("epochs is 0: set it to at least 1, or to -1 for no end".into())),
+            0 => {
+                return Err(usage(
+                    "epochs is 0: set it to at least 1, or to -1 for no end".into(),
+                ));
+            }
             epochs => u64::try_from(epochs).ok().map(|epochs| epochs - 1),
         };
-        let sampler = Sampler::new(settings.sampler_config(dataset.len())).map_err(|error| usage(error.to_string()))?;
+        let sampler =
+            Sampler::new(settings.sampler_config(dataset.len())).map_err(|error| usage(error.to_string()))?;
 
         let mut start = (sampler.first(), 0, 0, 0);
         if let Some(json) = self.resume_state(settings)? {
@@ -208,11 +229,15 @@ impl EpochSrc {
                 gst::error_msg!(
                     gst::ResourceError::Settings,
                     ("The state cannot be resumed: {error}"),
-                    ["Restore what it was made with, or set state=\"\" (and remove the state-location file) to start over"]
+                    [
+                        "Restore what it was made with, or set state=\"\" (and remove the state-location file) to start over"
+                    ]
                 )
             };
             let state = State::from_json(&json).map_err(|error| refused(&error))?;
-            state.check(sampler.config(), dataset.fingerprint()).map_err(|error| refused(&error))?;
+            state
+                .check(sampler.config(), dataset.fingerprint())
+                .map_err(|error| refused(&error))?;
             start = if state.position < sampler.draw(&state.receipt).len() {
                 (state.receipt, state.position, state.skipped, state.replaced)
             } else {
@@ -243,7 +268,8 @@ impl EpochSrc {
 
     /// Makes the current epoch known, and begins its segment.
     fn open_epoch(&self, run: &Run) -> Result<(), gst::FlowError> {
-        self.coordinator.open(run.reader.receipt().clone(), run.reader.order().clone());
+        self.coordinator
+            .open(run.reader.receipt().clone(), run.reader.order().clone());
         {
             let mut stats = lock(&self.stats);
             stats.position = 0;
@@ -264,7 +290,12 @@ impl EpochSrc {
     /// Reads the next sample into `run.ready`, or finds the end of the epoch.
     fn read(&self, run: &mut Run) -> Result<(), gst::FlowError> {
         let start = Instant::now();
-        let Some(Read { position, slot, content }) = run.reader.next() else {
+        let Some(Read {
+            position,
+            slot,
+            content,
+        }) = run.reader.next()
+        else {
             run.phase = Phase::Ended;
             return Ok(());
         };
@@ -285,14 +316,23 @@ impl EpochSrc {
         let pts = run.time(run.slots);
         run.slots += 1;
         let duration = run.time(run.slots).saturating_sub(pts);
-        let mut place =
-            Place { sample, stamped: true, pts: Some(pts), duration: Some(duration), offset: position };
-        let content = content.map_err(|error| error.to_string()).and_then(|content| match sniff(&content) {
-            Sniffed::Supported(format) => Ok((format, content)),
-            Sniffed::Unsupported(name) => Err(format!("unsupported format: {name}; JPEG, PNG, WebP and BMP are read")),
-            Sniffed::Empty => Err("the file is empty".to_owned()),
-            Sniffed::Unknown => Err("not an image: its first bytes are of no known format".to_owned()),
-        });
+        let mut place = Place {
+            sample,
+            stamped: true,
+            pts: Some(pts),
+            duration: Some(duration),
+            offset: position,
+        };
+        let content = content
+            .map_err(|error| error.to_string())
+            .and_then(|content| match sniff(&content) {
+                Sniffed::Supported(format) => Ok((format, content)),
+                Sniffed::Unsupported(name) => Err(format!(
+                    "unsupported format: {name}; JPEG, PNG, WebP and BMP are read"
+                )),
+                Sniffed::Empty => Err("the file is empty".to_owned()),
+                Sniffed::Unknown => Err("not an image: its first bytes are of no known format".to_owned()),
+            });
         {
             let mut stats = lock(&self.stats);
             stats.wait_input += nanoseconds_since(start);
@@ -303,12 +343,16 @@ impl EpochSrc {
         }
         match content {
             Ok((format, content)) => {
-                let encoded = Encoded { format: Some(format), buffer: gst::Buffer::from_mut_slice(content) };
+                let encoded = Encoded {
+                    format: Some(format),
+                    buffer: gst::Buffer::from_mut_slice(content),
+                };
                 if self.coordinator.has(Stage::Decode) {
                     run.ready.push_back((place, encoded));
                 } else {
                     let mut out = Vec::new();
-                    run.resolver.good(place, encoded, run.on_error == OnError::Replace, &mut out);
+                    run.resolver
+                        .good(place, encoded, run.on_error == OnError::Replace, &mut out);
                     run.ready.extend(out);
                 }
                 Ok(())
@@ -316,7 +360,13 @@ impl EpochSrc {
             Err(reason) if self.coordinator.has(Stage::Decode) => {
                 gst::debug!(CAT, imp = self, "{}: {reason}", faults::describe(&place.sample));
                 place.sample.fault = Some(reason);
-                run.ready.push_back((place, Encoded { format: None, buffer: gst::Buffer::new() }));
+                run.ready.push_back((
+                    place,
+                    Encoded {
+                        format: None,
+                        buffer: gst::Buffer::new(),
+                    },
+                ));
                 Ok(())
             }
             Err(reason) => self.apply_own_policy(run, place, &reason),
@@ -335,7 +385,12 @@ impl EpochSrc {
             );
             return Err(gst::FlowError::Error);
         }
-        let _ = self.obj().post_message(faults::message(self.obj().upcast_ref(), sample, reason, run.on_error));
+        let _ = self.obj().post_message(faults::message(
+            self.obj().upcast_ref(),
+            sample,
+            reason,
+            run.on_error,
+        ));
         let mut out = Vec::new();
         if run.on_error == OnError::Replace {
             run.resolver.replace(place, &mut out);
@@ -354,7 +409,10 @@ impl EpochSrc {
             gst::element_imp_error!(
                 self,
                 gst::ResourceError::Read,
-                ("No usable sample in epoch {epoch}: all {} are faulty", outcome.faults),
+                (
+                    "No usable sample in epoch {epoch}: all {} are faulty",
+                    outcome.faults
+                ),
                 ["See the epochfeed-fault messages for each file and reason"]
             );
             return Err(gst::FlowError::Error);
@@ -411,12 +469,18 @@ impl EpochSrc {
         if let Some(format) = encoded.format
             && run.caps != Some(format)
         {
-            let caps = gst::Caps::builder(format.media_type()).field("framerate", run.framerate).build();
+            let caps = gst::Caps::builder(format.media_type())
+                .field("framerate", run.framerate)
+                .build();
             self.obj().set_caps(&caps).map_err(|_| {
                 gst::element_imp_error!(
                     self,
                     gst::StreamError::Format,
-                    ("The next element does not take {}, which {} is", format.media_type(), faults::describe(sample)),
+                    (
+                        "The next element does not take {}, which {} is",
+                        format.media_type(),
+                        faults::describe(sample)
+                    ),
                     ["Put epochdecode behind epochsrc: it decodes every format that epochsrc reads"]
                 );
                 gst::FlowError::NotNegotiated
@@ -458,7 +522,11 @@ impl EpochSrc {
                 Phase::Reading => self.read(run)?,
                 Phase::Ended => {
                     self.end_epoch(run)?;
-                    run.phase = if run.epochs_left == Some(0) { Phase::Finished } else { Phase::Boundary };
+                    run.phase = if run.epochs_left == Some(0) {
+                        Phase::Finished
+                    } else {
+                        Phase::Boundary
+                    };
                 }
                 Phase::Boundary => self.cross_boundary(run)?,
                 Phase::Finished => return Err(gst::FlowError::Eos),
@@ -481,7 +549,10 @@ impl Run {
 fn recipe(sampler: &Sampler, fingerprint: &str) -> u64 {
     use sha2::Digest;
     let digest = sha2::Sha256::digest(format!("{:?} {fingerprint}", sampler.config()));
-    digest.iter().take(8).fold(0, |hash, byte| hash << 8 | u64::from(*byte))
+    digest
+        .iter()
+        .take(8)
+        .fold(0, |hash, byte| hash << 8 | u64::from(*byte))
 }
 
 #[glib::object_subclass]
@@ -535,7 +606,9 @@ impl ElementImpl for EpochSrc {
     fn pad_templates() -> &'static [gst::PadTemplate] {
         static TEMPLATES: LazyLock<Vec<gst::PadTemplate>> = LazyLock::new(|| {
             let caps = crate::elements::encoded_caps();
-            gst::PadTemplate::new("src", gst::PadDirection::Src, gst::PadPresence::Always, &caps).into_iter().collect()
+            gst::PadTemplate::new("src", gst::PadDirection::Src, gst::PadPresence::Always, &caps)
+                .into_iter()
+                .collect()
         });
         &TEMPLATES
     }
@@ -547,7 +620,10 @@ impl BaseSrcImpl for EpochSrc {
         let run = self.prepare(&settings)?;
         let message = gst::message::Element::builder(
             gst::Structure::builder("epochfeed-dataset")
-                .field("location", run.reader.dataset.location().to_string_lossy().as_ref())
+                .field(
+                    "location",
+                    run.reader.dataset.location().to_string_lossy().as_ref(),
+                )
                 .field("samples", run.reader.dataset.len())
                 .field("fingerprint", run.reader.dataset.fingerprint())
                 .build(),
@@ -625,7 +701,11 @@ impl PushSrcImpl for EpochSrc {
             && let Some(state) = self.coordinator.state_at(epoch, position, skipped, replaced)
             && let Err(error) = self.coordinator.acknowledge(Stage::Source, &state)
         {
-            gst::element_imp_warning!(self, gst::ResourceError::Write, ["Cannot save the state: {error}"]);
+            gst::element_imp_warning!(
+                self,
+                gst::ResourceError::Write,
+                ["Cannot save the state: {error}"]
+            );
         }
         let result = self.produce(&mut run);
         run.handed_over = result.is_ok().then(Instant::now);

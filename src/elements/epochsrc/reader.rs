@@ -31,7 +31,15 @@ impl Reader {
     /// A reader that starts at `position` of the epoch of `receipt`.
     pub fn new(dataset: Dataset, sampler: Sampler, receipt: Receipt, position: u64, io_depth: usize) -> Self {
         let order = sampler.draw(&receipt);
-        Self { dataset, sampler, receipt, order, position, ahead: VecDeque::new(), io_depth: io_depth.max(1) }
+        Self {
+            dataset,
+            sampler,
+            receipt,
+            order,
+            position,
+            ahead: VecDeque::new(),
+            io_depth: io_depth.max(1),
+        }
     }
 
     pub fn epoch(&self) -> u64 {
@@ -52,12 +60,17 @@ impl Reader {
             let Some(slot) = self.order.slot(self.position + self.ahead.len() as u64) else {
                 break;
             };
-            self.ahead.push_back((slot, self.dataset.open_ahead(slot.dataset_index)));
+            self.ahead
+                .push_back((slot, self.dataset.open_ahead(slot.dataset_index)));
         }
         let (slot, file) = self.ahead.pop_front()?;
         let position = self.position;
         self.position += 1;
-        Some(Read { position, slot, content: file.read() })
+        Some(Read {
+            position,
+            slot,
+            content: file.read(),
+        })
     }
 
     /// Goes on to the next epoch, of which nothing is opened yet. This one counts as exhausted.

@@ -9,13 +9,22 @@ use crate::sampler;
 pub enum Shuffle {
     /// A keyed permutation of (seed, epoch).
     #[default]
-    #[enum_value(name = "Keyed: a permutation keyed by seed and epoch, any size, no memory", nick = "keyed")]
+    #[enum_value(
+        name = "Keyed: a permutation keyed by seed and epoch, any size, no memory",
+        nick = "keyed"
+    )]
     Keyed,
     /// PyTorch's RandomSampler.
-    #[enum_value(name = "Torch: the order of PyTorch's RandomSampler with a seeded generator", nick = "torch")]
+    #[enum_value(
+        name = "Torch: the order of PyTorch's RandomSampler with a seeded generator",
+        nick = "torch"
+    )]
     Torch,
     /// PyTorch's DistributedSampler.
-    #[enum_value(name = "Torch distributed: the order of PyTorch's DistributedSampler", nick = "torch-distributed")]
+    #[enum_value(
+        name = "Torch distributed: the order of PyTorch's DistributedSampler",
+        nick = "torch-distributed"
+    )]
     TorchDistributed,
     /// Dataset order.
     #[enum_value(name = "None: dataset order (byte order of the paths)", nick = "none")]
@@ -39,7 +48,10 @@ impl From<Shuffle> for sampler::Shuffle {
 pub enum Uneven {
     /// Repeat samples.
     #[default]
-    #[enum_value(name = "Pad: repeat samples from the start of the order, flagged", nick = "pad")]
+    #[enum_value(
+        name = "Pad: repeat samples from the start of the order, flagged",
+        nick = "pad"
+    )]
     Pad,
     /// Leave samples out.
     #[enum_value(name = "Drop: leave the last samples out, counted", nick = "drop")]

@@ -22,7 +22,10 @@ pub enum OnError {
     #[enum_value(name = "Skip: leave the sample out, count and announce it", nick = "skip")]
     Skip,
     /// Put the previous good sample (else the next) in its place, flagged.
-    #[enum_value(name = "Replace: repeat the previous good sample (else the next), flagged", nick = "replace")]
+    #[enum_value(
+        name = "Replace: repeat the previous good sample (else the next), flagged",
+        nick = "replace"
+    )]
     Replace,
 }
 

@@ -43,7 +43,15 @@ impl Place {
         buffer.set_dts(gst::ClockTime::NONE);
         buffer.set_duration(self.duration);
         buffer.set_offset(self.offset);
-        buffer.set_offset_end(if self.offset == gst::ffi::GST_BUFFER_OFFSET_NONE { self.offset } else { self.offset + 1 });
-        if self.stamped { self.sample.set(buffer) } else { Ok(()) }
+        buffer.set_offset_end(if self.offset == gst::ffi::GST_BUFFER_OFFSET_NONE {
+            self.offset
+        } else {
+            self.offset + 1
+        });
+        if self.stamped {
+            self.sample.set(buffer)
+        } else {
+            Ok(())
+        }
     }
 }

@@ -34,7 +34,14 @@ pub struct Outcome {
 
 impl<T> Default for Resolver<T> {
     fn default() -> Self {
-        Self { faults: 0, skipped: 0, replaced: 0, good: 0, last: None, waiting: Vec::new() }
+        Self {
+            faults: 0,
+            skipped: 0,
+            replaced: 0,
+            good: 0,
+            last: None,
+            waiting: Vec::new(),
+        }
     }
 }
 
@@ -110,7 +117,10 @@ mod tests {
     use super::*;
 
     fn place(index: u64) -> Place {
-        let mut place = Place { offset: index, ..Place::default() };
+        let mut place = Place {
+            offset: index,
+            ..Place::default()
+        };
         place.sample.index = index;
         place.sample.dataset_index = 100 + index;
         place.sample.replaced_from = -1;
@@ -123,7 +133,14 @@ mod tests {
             .map(|(place, item)| {
                 let s = &place.sample;
                 assert_eq!(place.offset, s.index, "the faulty sample's own place in time");
-                (s.index, s.dataset_index, s.replaced_from, s.skipped, s.replaced, *item)
+                (
+                    s.index,
+                    s.dataset_index,
+                    s.replaced_from,
+                    s.skipped,
+                    s.replaced,
+                    *item,
+                )
             })
             .collect()
     }
@@ -148,12 +165,28 @@ mod tests {
                 (4, 103, 104, 3, 3, 'b'),
             ]
         );
-        assert_eq!(resolver.end(), Outcome { faults: 3, skipped: 3, replaced: 3, good: 2 });
+        assert_eq!(
+            resolver.end(),
+            Outcome {
+                faults: 3,
+                skipped: 3,
+                replaced: 3,
+                good: 2
+            }
+        );
         // The next epoch starts without a past.
         out.clear();
         resolver.replace(place(0), &mut out);
         assert!(out.is_empty());
-        assert_eq!(resolver.end(), Outcome { faults: 1, skipped: 1, replaced: 0, good: 0 });
+        assert_eq!(
+            resolver.end(),
+            Outcome {
+                faults: 1,
+                skipped: 1,
+                replaced: 0,
+                good: 0
+            }
+        );
     }
 
     #[test]
@@ -165,7 +198,15 @@ mod tests {
         (from_upstream.sample.skipped, from_upstream.sample.replaced) = (3, 1);
         resolver.good(from_upstream, 'c', false, &mut out);
         assert_eq!(seen(&out), [(0, 100, -1, 0, 0, 'a'), (2, 102, -1, 4, 1, 'c')]);
-        assert_eq!(resolver.end(), Outcome { faults: 1, skipped: 1, replaced: 0, good: 2 });
+        assert_eq!(
+            resolver.end(),
+            Outcome {
+                faults: 1,
+                skipped: 1,
+                replaced: 0,
+                good: 2
+            }
+        );
     }
 
     #[test]
@@ -180,6 +221,14 @@ mod tests {
         resolver.replace(padding(1), &mut out);
         resolver.skip(&padding(2));
         assert_eq!(seen(&out), [(0, 100, -1, 0, 0, 'a'), (1, 100, 101, 0, 1, 'a')]);
-        assert_eq!(resolver.end(), Outcome { faults: 2, skipped: 0, replaced: 1, good: 1 });
+        assert_eq!(
+            resolver.end(),
+            Outcome {
+                faults: 2,
+                skipped: 0,
+                replaced: 1,
+                good: 1
+            }
+        );
     }
 }

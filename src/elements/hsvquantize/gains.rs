@@ -16,8 +16,19 @@ pub(super) struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        let GainRanges { hue, saturation, value } = GainRanges::default();
-        Self { hue, saturation, value, seed: 0, gains: None, fuse: true }
+        let GainRanges {
+            hue,
+            saturation,
+            value,
+        } = GainRanges::default();
+        Self {
+            hue,
+            saturation,
+            value,
+            seed: 0,
+            gains: None,
+            fuse: true,
+        }
     }
 }
 

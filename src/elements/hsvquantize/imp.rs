@@ -17,7 +17,11 @@ use super::gains::{Chooser, Settings};
 use crate::color::{Gains, Jitter, fused, native};
 
 static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
-    gst::DebugCategory::new("hsvquantize", gst::DebugColorFlags::empty(), Some("HSV jitter and quantization"))
+    gst::DebugCategory::new(
+        "hsvquantize",
+        gst::DebugColorFlags::empty(),
+        Some("HSV jitter and quantization"),
+    )
 });
 
 /// How the pixels are computed.
@@ -82,26 +86,38 @@ pub struct HsvQuantize {
 
 impl HsvQuantize {
     fn path(&self) -> Path {
-        if lock(&self.settings).fuse { Path::FusedCpu } else { Path::Native }
+        if lock(&self.settings).fuse {
+            Path::FusedCpu
+        } else {
+            Path::Native
+        }
     }
 
     fn path_reason(&self) -> PathReason {
-        if lock(&self.settings).fuse { PathReason::Ok } else { PathReason::FuseOff }
+        if lock(&self.settings).fuse {
+            PathReason::Ok
+        } else {
+            PathReason::FuseOff
+        }
     }
 
     fn stats(&self) -> Statistics {
         let stats = *lock(&self.stats);
-        Statistics(gst::Structure::builder("hsvquantize-stats")
-            .field("frames", stats.frames)
-            .field("deferred", stats.deferred)
-            .field("busy-ns", stats.busy)
-            .build())
+        Statistics(
+            gst::Structure::builder("hsvquantize-stats")
+                .field("frames", stats.frames)
+                .field("deferred", stats.deferred)
+                .field("busy-ns", stats.busy)
+                .build(),
+        )
     }
 
     /// Says how the pixels are computed, and where.
     fn post_path(&self, deferred: bool) {
         let nick = |value: &glib::Value| {
-            glib::EnumValue::from_value(value).map(|(_, value)| value.nick().to_owned()).unwrap_or_default()
+            glib::EnumValue::from_value(value)
+                .map(|(_, value)| value.nick().to_owned())
+                .unwrap_or_default()
         };
         let message = gst::message::Element::builder(
             gst::Structure::builder("epochfeed-path")
@@ -116,10 +132,16 @@ impl HsvQuantize {
 
     fn gains(&self, frame: &gst::BufferRef, number: u64) -> Result<Gains, gst::FlowError> {
         let settings = lock(&self.settings).clone();
-        Chooser::new(&settings).and_then(|chooser| chooser.choose(frame, number)).map_err(|error| {
-            gst::element_imp_error!(self, gst::LibraryError::Settings, ("Cannot jitter frame {number}: {error}"));
-            gst::FlowError::Error
-        })
+        Chooser::new(&settings)
+            .and_then(|chooser| chooser.choose(frame, number))
+            .map_err(|error| {
+                gst::element_imp_error!(
+                    self,
+                    gst::LibraryError::Settings,
+                    ("Cannot jitter frame {number}: {error}")
+                );
+                gst::FlowError::Error
+            })
     }
 
     /// Changes the pixels in place.
@@ -192,8 +214,7 @@ impl BaseTransformImpl for HsvQuantize {
 
     fn start(&self) -> Result<(), gst::ErrorMessage> {
         let settings = lock(&self.settings).clone();
-        Chooser::new(&settings)
-            .map_err(|error| gst::error_msg!(gst::LibraryError::Settings, ("{error}")))?;
+        Chooser::new(&settings).map_err(|error| gst::error_msg!(gst::LibraryError::Settings, ("{error}")))?;
         *lock(&self.stats) = Stats::default();
         Ok(())
     }
@@ -216,7 +237,9 @@ impl BaseTransformImpl for HsvQuantize {
         let mut with_gains = gst::Caps::new_empty();
         for (structure, _) in caps.iter_with_features() {
             plain.make_mut().append_structure(structure.to_owned());
-            with_gains.make_mut().append_structure_full(structure.to_owned(), Some(video::gains_features()));
+            with_gains
+                .make_mut()
+                .append_structure_full(structure.to_owned(), Some(video::gains_features()));
         }
         let result = if direction == gst::PadDirection::Sink && fuse {
             with_gains.merge(plain);
@@ -233,7 +256,9 @@ impl BaseTransformImpl for HsvQuantize {
     fn set_caps(&self, incaps: &gst::Caps, outcaps: &gst::Caps) -> Result<(), gst::LoggableError> {
         let info = gst_video::VideoInfo::from_caps(incaps)
             .map_err(|error| gst::loggable_error!(CAT, "Cannot use {incaps}: {error}"))?;
-        let deferred = outcaps.features(0).is_some_and(|features| features.contains(GAINS_FEATURE));
+        let deferred = outcaps
+            .features(0)
+            .is_some_and(|features| features.contains(GAINS_FEATURE));
         let before = lock(&self.stream).replace(Stream { info, deferred });
         if before.is_none_or(|before| before.deferred != deferred) {
             self.post_path(deferred);
@@ -242,7 +267,10 @@ impl BaseTransformImpl for HsvQuantize {
     }
 
     /// The frame itself, or a second handle on its memory: pixels are copied only when they are written here.
-    fn prepare_output_buffer(&self, inbuf: InputBuffer) -> Result<PrepareOutputBufferSuccess, gst::FlowError> {
+    fn prepare_output_buffer(
+        &self,
+        inbuf: InputBuffer,
+    ) -> Result<PrepareOutputBufferSuccess, gst::FlowError> {
         Ok(match inbuf {
             InputBuffer::Writable(_) => PrepareOutputBufferSuccess::InputBuffer,
             InputBuffer::Readable(buffer) => PrepareOutputBufferSuccess::Buffer(buffer.copy()),
@@ -275,8 +303,19 @@ impl BaseTransformImpl for HsvQuantize {
             })?;
             lock(&self.stats).busy += nanoseconds_since(start);
         }
-        let Gains { hue, saturation, value } = gains;
-        GainsMeta { hue, saturation, value, applied: !deferred }.set(frame).map_err(|error| {
+        let Gains {
+            hue,
+            saturation,
+            value,
+        } = gains;
+        GainsMeta {
+            hue,
+            saturation,
+            value,
+            applied: !deferred,
+        }
+        .set(frame)
+        .map_err(|error| {
             gst::element_imp_error!(self, gst::CoreError::Failed, ["Cannot attach the gains: {error}"]);
             gst::FlowError::Error
         })?;

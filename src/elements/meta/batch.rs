@@ -52,7 +52,12 @@ impl BatchMeta {
             index: array(fields, "index")?,
             dataset_index: array(fields, "dataset-index")?,
             uri: array(fields, "uri")?,
-            gains: hue.into_iter().zip(saturation).zip(value).map(|((h, s), v)| [h, s, v]).collect(),
+            gains: hue
+                .into_iter()
+                .zip(saturation)
+                .zip(value)
+                .map(|((h, s), v)| [h, s, v])
+                .collect(),
             pad: array(fields, "pad")?,
             replaced_from: array(fields, "replaced-from")?,
             state: fields.get("state").ok()?,
@@ -75,7 +80,10 @@ impl BatchMeta {
         fields.set("dataset-index", gst::Array::new(&self.dataset_index));
         fields.set("uri", gst::Array::new(&self.uri));
         for (component, name) in ["hue", "saturation", "value"].into_iter().enumerate() {
-            fields.set(name, gst::Array::new(self.gains.iter().map(|gains| gains[component])));
+            fields.set(
+                name,
+                gst::Array::new(self.gains.iter().map(|gains| gains[component])),
+            );
         }
         fields.set("pad", gst::Array::new(&self.pad));
         fields.set("replaced-from", gst::Array::new(&self.replaced_from));
@@ -90,5 +98,9 @@ where
     T: for<'a> glib::value::FromValue<'a>,
 {
     let array = fields.get::<gst::ArrayRef>(name).ok()?;
-    array.as_slice().iter().map(|value| value.get::<T>().ok()).collect()
+    array
+        .as_slice()
+        .iter()
+        .map(|value| value.get::<T>().ok())
+        .collect()
 }

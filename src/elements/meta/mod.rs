@@ -68,11 +68,19 @@ mod tests {
         sample.set(buffer).unwrap();
         assert_eq!(SampleMeta::get(buffer), Some(sample.clone()));
         // Set again: replaced, not added.
-        let sample = SampleMeta { fault: None, ..sample };
+        let sample = SampleMeta {
+            fault: None,
+            ..sample
+        };
         sample.set(buffer).unwrap();
         assert_eq!(SampleMeta::get(buffer), Some(sample));
 
-        let gains = GainsMeta { hue: 0.1, saturation: -0.2, value: 0.3, applied: true };
+        let gains = GainsMeta {
+            hue: 0.1,
+            saturation: -0.2,
+            value: 0.3,
+            applied: true,
+        };
         gains.set(buffer).unwrap();
         assert_eq!(GainsMeta::get(buffer), Some(gains));
 

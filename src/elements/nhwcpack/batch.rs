@@ -97,7 +97,9 @@ pub(super) fn caps(info: &gst_video::VideoInfo, spec: &PackSpec, count: usize, f
     let framerate = i32::try_from(full)
         .ok()
         .and_then(|full| fps.denom().checked_mul(full))
-        .map_or(gst::Fraction::new(0, 1), |denominator| gst::Fraction::new(fps.numer(), denominator));
+        .map_or(gst::Fraction::new(0, 1), |denominator| {
+            gst::Fraction::new(fps.numer(), denominator)
+        });
     gst::Caps::builder("other/tensors")
         .field("format", "static")
         .field("num_tensors", 1i32)
@@ -123,17 +125,29 @@ pub(super) fn pack(
     let failed = Mutex::new(None);
     let ahead = frames.first().is_some_and(|frame| frame.sample.prepared);
     let urgency = if ahead { Urgency::Ahead } else { Urgency::Demanded };
-    workers.for_each(Class::new(urgency, Stage::Pack), frames.len().min(slots.len()), |index| {
-        let packed = pack_one(&frames[index], info, spec, &mut lock(&slots[index]));
-        if let Err(error) = packed {
-            lock(&failed).get_or_insert(error);
-        }
-    });
+    workers.for_each(
+        Class::new(urgency, Stage::Pack),
+        frames.len().min(slots.len()),
+        |index| {
+            let packed = pack_one(&frames[index], info, spec, &mut lock(&slots[index]));
+            if let Err(error) = packed {
+                lock(&failed).get_or_insert(error);
+            }
+        },
+    );
     drop(slots);
-    failed.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner).map_or(Ok(()), Err)
+    failed
+        .into_inner()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+        .map_or(Ok(()), Err)
 }
 
-fn pack_one(frame: &Frame, info: &gst_video::VideoInfo, spec: &PackSpec, slot: &mut [u8]) -> Result<(), BatchError> {
+fn pack_one(
+    frame: &Frame,
+    info: &gst_video::VideoInfo,
+    spec: &PackSpec,
+    slot: &mut [u8],
+) -> Result<(), BatchError> {
     let pixels = gst_video::VideoFrameRef::from_buffer_ref_readable(&frame.buffer, info)?;
     let jitter = frame.jitter.then(|| Jitter::from(frame.gains));
     fused::pack(&video::view(&pixels)?, jitter.as_ref(), spec, slot)?;
@@ -142,7 +156,10 @@ fn pack_one(frame: &Frame, info: &gst_video::VideoInfo, spec: &PackSpec, slot: &
 
 /// The meta of a batch.
 pub(super) fn meta(frames: &[Frame], batch: u64, state: String) -> BatchMeta {
-    let first = frames.first().map(|frame| frame.sample.clone()).unwrap_or_default();
+    let first = frames
+        .first()
+        .map(|frame| frame.sample.clone())
+        .unwrap_or_default();
     let each = |field: fn(&SampleMeta) -> u64| frames.iter().map(|frame| field(&frame.sample)).collect();
     BatchMeta {
         epoch: first.epoch,
@@ -153,7 +170,10 @@ pub(super) fn meta(frames: &[Frame], batch: u64, state: String) -> BatchMeta {
         index: each(|sample| sample.index),
         dataset_index: each(|sample| sample.dataset_index),
         uri: frames.iter().map(|frame| frame.sample.uri.clone()).collect(),
-        gains: frames.iter().map(|frame| [frame.gains.hue, frame.gains.saturation, frame.gains.value]).collect(),
+        gains: frames
+            .iter()
+            .map(|frame| [frame.gains.hue, frame.gains.saturation, frame.gains.value])
+            .collect(),
         pad: frames.iter().map(|frame| frame.sample.pad).collect(),
         replaced_from: frames.iter().map(|frame| frame.sample.replaced_from).collect(),
         state,

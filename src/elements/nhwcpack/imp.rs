@@ -89,16 +89,18 @@ pub struct NhwcPack {
 impl NhwcPack {
     fn stats(&self) -> Statistics {
         let stats = *lock(&self.stats);
-        Statistics(gst::Structure::builder("nhwcpack-stats")
-            .field("frames", stats.frames)
-            .field("batches", stats.batches)
-            .field("dropped", stats.dropped)
-            .field("padded", stats.padded)
-            .field("level", stats.level)
-            .field("busy-ns", stats.busy)
-            .field("wait-input-ns", stats.wait_input)
-            .field("wait-output-ns", stats.wait_output)
-            .build())
+        Statistics(
+            gst::Structure::builder("nhwcpack-stats")
+                .field("frames", stats.frames)
+                .field("batches", stats.batches)
+                .field("dropped", stats.dropped)
+                .field("padded", stats.padded)
+                .field("level", stats.level)
+                .field("busy-ns", stats.busy)
+                .field("wait-input-ns", stats.wait_input)
+                .field("wait-output-ns", stats.wait_output)
+                .build(),
+        )
     }
 
     /// Takes what a run needs; the error message is posted by the caller.
@@ -152,13 +154,21 @@ impl NhwcPack {
             stats.wait_input += waited;
         }
         let Some((_, deferred)) = stream.input else {
-            gst::element_imp_error!(self, gst::CoreError::Negotiation, ("A frame came before its caps"));
+            gst::element_imp_error!(
+                self,
+                gst::CoreError::Negotiation,
+                ("A frame came before its caps")
+            );
             return Err(gst::FlowError::NotNegotiated);
         };
         let number = stream.number;
         stream.number += 1;
         let frame = Frame::new(buffer, number, deferred).map_err(|error| {
-            gst::element_imp_error!(self, gst::StreamError::Format, ("Frame {number} cannot be packed: {error}"));
+            gst::element_imp_error!(
+                self,
+                gst::StreamError::Format,
+                ("Frame {number} cannot be packed: {error}")
+            );
             gst::FlowError::Error
         })?;
         if stream.last_batch == LastBatch::Pad && stream.first.len() + 1 < stream.batch_size {
@@ -193,7 +203,9 @@ impl NhwcPack {
                     self,
                     gst::StreamError::Format,
                     ("Frames of {old_width}x{old_height} and of {width}x{height} cannot be in one batch"),
-                    ["Give epochdecode one size with a caps filter and a `fit` other than none, or use batch-size=1"]
+                    [
+                        "Give epochdecode one size with a caps filter and a `fit` other than none, or use batch-size=1"
+                    ]
                 );
                 return false;
             }
@@ -202,7 +214,11 @@ impl NhwcPack {
                 gst::element_imp_error!(
                     self,
                     gst::StreamError::Format,
-                    ("The format changed from {:?} to {:?} inside a batch", before.format(), info.format())
+                    (
+                        "The format changed from {:?} to {:?} inside a batch",
+                        before.format(),
+                        info.format()
+                    )
                 );
                 return false;
             }
@@ -211,14 +227,17 @@ impl NhwcPack {
                 stream.pool = None;
             }
         }
-        let deferred = caps.features(0).is_some_and(|features| features.contains(GAINS_FEATURE));
+        let deferred = caps
+            .features(0)
+            .is_some_and(|features| features.contains(GAINS_FEATURE));
         stream.input = Some((info, deferred));
         true
     }
 
     /// A buffer for a batch of `count` frames of `slot` bytes each.
     fn buffer(&self, stream: &mut Stream, count: usize, slot: usize) -> Result<gst::Buffer, glib::BoolError> {
-        let too_large = || glib::bool_error!("a batch of {count} frames of {slot} bytes is too large for a buffer");
+        let too_large =
+            || glib::bool_error!("a batch of {count} frames of {slot} bytes is too large for a buffer");
         let size = slot.checked_mul(count).ok_or_else(too_large)?;
         if count != stream.batch_size {
             return gst::Buffer::with_size(size);
@@ -236,7 +255,8 @@ impl NhwcPack {
                 pool
             }
         };
-        pool.acquire_buffer(None).map_err(|flow| glib::bool_error!("no buffer to write to: {flow}"))
+        pool.acquire_buffer(None)
+            .map_err(|flow| glib::bool_error!("no buffer to write to: {flow}"))
     }
 
     /// Packs and pushes what has been gathered.
@@ -262,28 +282,36 @@ impl NhwcPack {
             .unwrap_or_default();
 
         let start = Instant::now();
-        let slot = stream.spec.sample_bytes(info.width() as usize, info.height() as usize);
+        let slot = stream
+            .spec
+            .sample_bytes(info.width() as usize, info.height() as usize);
         let meta = batch::meta(&frames, stream.batches, state.clone());
-        let made = self.buffer(stream, frames.len(), slot).map_err(batch::BatchError::from).and_then(|mut buffer| {
-            let writable = buffer.make_mut();
-            batch::pack(&frames, &info, &stream.spec, &stream.workers, writable)?;
-            writable.set_pts(first.buffer.pts());
-            let durations = frames.iter().map(|frame| frame.buffer.duration());
-            writable.set_duration(durations.sum::<Option<gst::ClockTime>>());
-            writable.set_offset(first.buffer.offset());
-            if std::mem::take(&mut stream.discont) {
-                writable.set_flags(gst::BufferFlags::DISCONT);
-            } else {
-                writable.unset_flags(gst::BufferFlags::DISCONT);
-            }
-            meta.set(writable)?;
-            Ok(buffer)
-        });
+        let made = self
+            .buffer(stream, frames.len(), slot)
+            .map_err(batch::BatchError::from)
+            .and_then(|mut buffer| {
+                let writable = buffer.make_mut();
+                batch::pack(&frames, &info, &stream.spec, &stream.workers, writable)?;
+                writable.set_pts(first.buffer.pts());
+                let durations = frames.iter().map(|frame| frame.buffer.duration());
+                writable.set_duration(durations.sum::<Option<gst::ClockTime>>());
+                writable.set_offset(first.buffer.offset());
+                if std::mem::take(&mut stream.discont) {
+                    writable.set_flags(gst::BufferFlags::DISCONT);
+                } else {
+                    writable.unset_flags(gst::BufferFlags::DISCONT);
+                }
+                meta.set(writable)?;
+                Ok(buffer)
+            });
         let buffer = made.map_err(|error| {
             gst::element_imp_error!(
                 self,
                 gst::StreamError::Failed,
-                ("Cannot pack the batch that begins with {}: {error}", faults::describe(&first.sample)),
+                (
+                    "Cannot pack the batch that begins with {}: {error}",
+                    faults::describe(&first.sample)
+                ),
                 ["{info:?}, {:?}", stream.spec]
             );
             gst::FlowError::Error
@@ -338,10 +366,17 @@ impl NhwcPack {
 
     /// Where nothing of ours follows, a batch that was pushed counts as consumed.
     fn acknowledge(&self, stream: &Stream, state: &str) {
-        if let Some(registration) = stream.registration.as_ref().filter(|registration| registration.counts())
+        if let Some(registration) = stream
+            .registration
+            .as_ref()
+            .filter(|registration| registration.counts())
             && let Err(error) = registration.acknowledge(state)
         {
-            gst::element_imp_warning!(self, gst::ResourceError::Write, ["Cannot save the state: {error}"]);
+            gst::element_imp_warning!(
+                self,
+                gst::ResourceError::Write,
+                ["Cannot save the state: {error}"]
+            );
         }
     }
 
@@ -361,7 +396,13 @@ impl NhwcPack {
                     counts.1 = frames.iter().filter(|frame| frame.sample.pad).count() as u64;
                 }
                 LastBatch::Pad => {
-                    let padding: Vec<_> = stream.first.iter().cycle().take(missing).map(Frame::padding).collect();
+                    let padding: Vec<_> = stream
+                        .first
+                        .iter()
+                        .cycle()
+                        .take(missing)
+                        .map(Frame::padding)
+                        .collect();
                     counts.2 = padding.len() as u64;
                     stream.frames.extend(padding);
                     self.emit(stream)?;
@@ -383,10 +424,8 @@ impl NhwcPack {
     fn stream_event(&self, stream: &mut Stream, event: gst::Event) -> bool {
         match event.view() {
             gst::EventView::Caps(caps) => return self.set_input(stream, caps.caps()),
-            gst::EventView::StreamStart(_) => {
-                if stream.registration.is_none() {
-                    stream.registration = self.find_coordinator();
-                }
+            gst::EventView::StreamStart(_) if stream.registration.is_none() => {
+                stream.registration = self.find_coordinator();
             }
             gst::EventView::Segment(_) => {
                 stream.discont = true;
@@ -397,7 +436,9 @@ impl NhwcPack {
             }
             gst::EventView::SegmentDone(_) => {
                 let counts = self.complete(stream);
-                if let (Some(mut end), Ok((dropped, padding_dropped, padded))) = (EpochEnd::get(&event), counts) {
+                if let (Some(mut end), Ok((dropped, padding_dropped, padded))) =
+                    (EpochEnd::get(&event), counts)
+                {
                     end.ledger.dropped += dropped;
                     end.ledger.padded = end.ledger.padded.saturating_sub(padding_dropped) + padded;
                     return self.src_pad.push_event(end.update(&event));
@@ -461,13 +502,19 @@ impl ObjectSubclass for NhwcPack {
     type ParentType = gst::Element;
 
     fn with_class(class: &Self::Class) -> Self {
-        let template = |name| class.pad_template(name).unwrap_or_else(|| unreachable!("declared in pad_templates"));
+        let template = |name| {
+            class
+                .pad_template(name)
+                .unwrap_or_else(|| unreachable!("declared in pad_templates"))
+        };
         let sink_pad = gst::Pad::builder_from_template(&template("sink"))
             .chain_function(|_, parent, buffer| {
                 Self::catch_panic_pad_function(
                     parent,
                     || Err(gst::FlowError::Error),
-                    |this| this.with_stream(Err(gst::FlowError::Flushing), |stream| this.chain(stream, buffer)),
+                    |this| {
+                        this.with_stream(Err(gst::FlowError::Flushing), |stream| this.chain(stream, buffer))
+                    },
                 )
             })
             .event_function(|_, parent, event| {
@@ -522,7 +569,10 @@ impl ElementImpl for NhwcPack {
             let tensors = gst::Caps::builder("other/tensors")
                 .field("format", "static")
                 .field("num_tensors", 1i32)
-                .field("types", gst::List::new(["float32", "uint8", "float16", "bfloat16"]))
+                .field(
+                    "types",
+                    gst::List::new(["float32", "uint8", "float16", "bfloat16"]),
+                )
                 .field("layout", gst::List::new(["nhwc", "nchw"]))
                 .build();
             [
@@ -536,7 +586,10 @@ impl ElementImpl for NhwcPack {
         &TEMPLATES
     }
 
-    fn change_state(&self, transition: gst::StateChange) -> Result<gst::StateChangeSuccess, gst::StateChangeError> {
+    fn change_state(
+        &self,
+        transition: gst::StateChange,
+    ) -> Result<gst::StateChangeSuccess, gst::StateChangeError> {
         if transition == gst::StateChange::ReadyToPaused
             && let Err(error) = self.prepare()
         {

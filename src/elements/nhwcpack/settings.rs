@@ -106,8 +106,10 @@ impl Settings {
     pub fn spec(&self) -> Result<PackSpec, SettingsError> {
         let mean = channels("mean", self.mean.as_deref())?;
         let std = channels("std", self.std.as_deref())?;
-        let normalize = (mean.is_some() || std.is_some())
-            .then(|| Normalize { mean: mean.unwrap_or([0.0; 3]), std: std.unwrap_or([1.0; 3]) });
+        let normalize = (mean.is_some() || std.is_some()).then(|| Normalize {
+            mean: mean.unwrap_or([0.0; 3]),
+            std: std.unwrap_or([1.0; 3]),
+        });
         Ok(PackSpec::new(self.dtype.into(), self.layout.into(), normalize)?)
     }
 }
@@ -120,7 +122,10 @@ fn channels(name: &'static str, text: Option<&str>) -> Result<Option<[f32; 3]>, 
     match numbers.as_deref() {
         Ok([all]) => Ok(Some([*all; 3])),
         Ok([r, g, b]) => Ok(Some([*r, *g, *b])),
-        _ => Err(SettingsError::Channels { name, text: text.to_owned() }),
+        _ => Err(SettingsError::Channels {
+            name,
+            text: text.to_owned(),
+        }),
     }
 }
 
@@ -143,12 +148,24 @@ mod tests {
 
     #[test]
     fn one_of_mean_and_std_is_enough() {
-        let settings = Settings { std: Some("0.5".into()), ..Settings::default() };
+        let settings = Settings {
+            std: Some("0.5".into()),
+            ..Settings::default()
+        };
         assert_eq!(
             settings.spec().unwrap().normalize(),
-            Some(&Normalize { mean: [0.0; 3], std: [0.5; 3] })
+            Some(&Normalize {
+                mean: [0.0; 3],
+                std: [0.5; 3]
+            })
         );
-        let settings = Settings { dtype: Dtype::Uint8, ..settings };
-        assert!(matches!(settings.spec(), Err(SettingsError::Pack(PackError::NormalizeUint8))));
+        let settings = Settings {
+            dtype: Dtype::Uint8,
+            ..settings
+        };
+        assert!(matches!(
+            settings.spec(),
+            Err(SettingsError::Pack(PackError::NormalizeUint8))
+        ));
     }
 }
