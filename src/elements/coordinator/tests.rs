@@ -1,1 +1,154 @@
+#![allow(clippy::unwrap_used)]
 
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::Duration;
+
+use super::*;
+use crate::sampler::{SamplerConfig, Shuffle};
+
+const TIMEOUT: Duration = Duration::from_secs(20);
+
+fn coordinator(state_location: Option<PathBuf>) -> Arc<Coordinator> {
+    let sampler = Sampler::new(SamplerConfig::new(Shuffle::Keyed, 7, 10)).unwrap();
+    let coordinator = Arc::new(Coordinator::default());
+    let (first, order) = (sampler.first(), sampler.draw(&sampler.first()));
+    coordinator.begin(
+        Run {
+            sampler,
+            fingerprint: "f".into(),
+            state_location,
+        },
+        first.epoch(),
+    );
+    coordinator.open(first, order);
+    coordinator
+}
+
+/// Waits for `epoch` on another thread; what the wait ended with comes through the channel.
+fn wait(coordinator: &Arc<Coordinator>, epoch: u64) -> std::sync::mpsc::Receiver<Wait> {
+    let (send, receive) = channel();
+    let coordinator = coordinator.clone();
+    thread::spawn(move || send.send(coordinator.wait_for_request(epoch)).unwrap());
+    receive
+}
+
+#[test]
+fn the_source_waits_until_its_epoch_is_asked_for() {
+    let coordinator = coordinator(None);
+    assert_eq!(coordinator.wait_for_request(0), Wait::Requested);
+    let waiting = wait(&coordinator, 1);
+    assert!(waiting.try_recv().is_err());
+    coordinator.request(1);
+    assert_eq!(waiting.recv_timeout(TIMEOUT), Ok(Wait::Requested));
+    // A request that came early, twice, or for an epoch that has gone by, is one request.
+    coordinator.request(2);
+    coordinator.request(2);
+    coordinator.request(0);
+    assert_eq!(coordinator.wait_for_request(2), Wait::Requested);
+    let waiting = wait(&coordinator, 3);
+    coordinator.set_flushing(true);
+    assert_eq!(waiting.recv_timeout(TIMEOUT), Ok(Wait::Flushing));
+    assert_eq!(coordinator.wait_for_request(0), Wait::Flushing);
+    coordinator.set_flushing(false);
+    assert_eq!(coordinator.wait_for_request(2), Wait::Requested);
+}
+
+#[test]
+fn the_last_stage_acknowledges() {
+    let coordinator = coordinator(None);
+    let pack = coordinator.register(Stage::Pack);
+    let sink = coordinator.register(Stage::Consumer);
+    let second_sink = coordinator.register(Stage::Consumer);
+    assert!(!pack.counts() && sink.counts());
+    pack.acknowledge("packed").unwrap();
+    assert_eq!(coordinator.state(), None);
+    sink.acknowledge("used").unwrap();
+    sink.acknowledge("").unwrap();
+    assert_eq!(coordinator.state().as_deref(), Some("used"));
+    drop(sink);
+    assert!(coordinator.has(Stage::Consumer) && !pack.counts());
+    drop(second_sink);
+    assert!(!coordinator.has(Stage::Consumer) && pack.counts());
+    pack.acknowledge("packed").unwrap();
+    assert_eq!(coordinator.state().as_deref(), Some("packed"));
+    // A new run forgets requests, not the state.
+    let sampler = Sampler::new(SamplerConfig::new(Shuffle::None, 0, 1)).unwrap();
+    coordinator.begin(
+        Run {
+            sampler,
+            fingerprint: String::new(),
+            state_location: None,
+        },
+        5,
+    );
+    assert_eq!(coordinator.state().as_deref(), Some("packed"));
+}
+
+#[test]
+fn states_are_those_of_the_epochs_that_are_open() {
+    let coordinator = coordinator(None);
+    let sampler = coordinator.lock().run.clone().unwrap().sampler;
+    let state = State::from_json(&coordinator.state_at(0, 4, 1, 1).unwrap()).unwrap();
+    assert_eq!(
+        (state.epoch, state.position, state.skipped, state.replaced),
+        (0, 4, 1, 1)
+    );
+    assert!(state.check(sampler.config(), "f").is_ok());
+    assert_eq!(coordinator.state_at(1, 0, 0, 0), None);
+
+    let mut receipt = sampler.first();
+    for _ in 0..2 {
+        receipt = sampler.next(&receipt, true);
+        coordinator.open(receipt.clone(), sampler.draw(&receipt));
+    }
+    assert_eq!(coordinator.newest(), Some(2));
+    assert!(coordinator.order(0).is_none());
+    assert_eq!(coordinator.order(1).unwrap().epoch(), 1);
+    assert_eq!(
+        State::from_json(&coordinator.state_at(2, 10, 0, 0).unwrap())
+            .unwrap()
+            .receipt,
+        receipt
+    );
+}
+
+#[test]
+fn the_state_is_saved_whole_and_loaded_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let location = folder.path().join("state.json");
+    assert_eq!(load_state(&location).unwrap(), None);
+    let coordinator = coordinator(Some(location.clone()));
+    for state in ["first", "second"] {
+        coordinator.acknowledge(Stage::Source, state).unwrap();
+        assert_eq!(load_state(&location).unwrap().as_deref(), Some(state));
+    }
+    let left: Vec<_> = std::fs::read_dir(folder.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    assert_eq!(left, ["state.json"]);
+
+    std::fs::remove_dir_all(folder.path()).unwrap();
+    assert!(coordinator.acknowledge(Stage::Source, "third").is_err());
+    assert_eq!(
+        coordinator.state().as_deref(),
+        Some("third"),
+        "noted although it was not saved"
+    );
+}
+
+#[test]
+fn a_file_that_is_no_state_is_not_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let location = folder.path().join("huge");
+    std::fs::File::create(&location)
+        .unwrap()
+        .set_len(1 << 40)
+        .unwrap();
+    assert_eq!(
+        load_state(&location).unwrap_err().kind(),
+        std::io::ErrorKind::InvalidData
+    );
+    assert!(load_state(folder.path()).is_err());
+}
