@@ -70,8 +70,10 @@ fn tool(program: &str) -> Job {
 }
 
 /// `gst-launch-1.0 -q` with the words of `line`.
+///
+/// Without `--no-fault`, gst-launch catches a crash and spins for a debugger: it would look like a time-out.
 pub fn launch(line: &str) -> Job {
-    tool("gst-launch-1.0").arg("-q").args(line)
+    tool("gst-launch-1.0").args("-q --no-fault").args(line)
 }
 
 /// `gst-inspect-1.0` with the words of `line`.
