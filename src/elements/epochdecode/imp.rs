@@ -684,7 +684,8 @@ impl ElementImpl for EpochDecode {
             _ => (),
         }
         let result = self.parent_change_state(transition);
-        if transition == gst::StateChange::PausedToReady {
+        let started = transition == gst::StateChange::ReadyToPaused && result.is_ok();
+        if !started && matches!(transition, gst::StateChange::ReadyToPaused | gst::StateChange::PausedToReady) {
             let active = lock(&self.active).take();
             drop(active);
             let delivery = lock(&self.delivery).take();

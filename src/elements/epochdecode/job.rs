@@ -64,6 +64,9 @@ pub(super) fn job(
     }
 }
 
+/// Images with more pixels leave no buffers behind on the worker: one panorama must not hold memory for ever.
+const KEEP_BELOW_PIXELS: u64 = 1 << 24;
+
 thread_local! {
     /// A worker's buffers, kept from one image to the next.
     static SCRATCH: RefCell<Scratch> = RefCell::default();
@@ -92,9 +95,13 @@ fn decode(encoded: &gst::BufferRef, options: &DecodeOptions, output: &Output) ->
             height: info.height(),
             order,
         };
-        SCRATCH
-            .with_borrow_mut(|scratch| decode::decode_into(&bytes, &header, options, &mut target, scratch))
-            .map_err(|error| error.to_string())?
+        SCRATCH.with_borrow_mut(|scratch| {
+            let outcome = decode::decode_into(&bytes, &header, options, &mut target, scratch);
+            if u64::from(header.width) * u64::from(header.height) > KEEP_BELOW_PIXELS {
+                *scratch = Scratch::default();
+            }
+            outcome.map_err(|error| error.to_string())
+        })?
     };
     Ok(Decoded {
         frame,

@@ -597,7 +597,8 @@ impl ElementImpl for NhwcPack {
             return Err(gst::StateChangeError);
         }
         let result = self.parent_change_state(transition);
-        if transition == gst::StateChange::PausedToReady {
+        let started = transition == gst::StateChange::ReadyToPaused && result.is_ok();
+        if !started && matches!(transition, gst::StateChange::ReadyToPaused | gst::StateChange::PausedToReady) {
             let stream = lock(&self.stream).take();
             drop(stream);
         }
