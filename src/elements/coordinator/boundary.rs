@@ -1,0 +1,197 @@
+//! What may be read, prepared and delivered: the protocol at the boundary between two epochs, without threads.
+//!
+//! ```text
+//!                     allow(N+1)                  request(N+1)
+//!   N is delivered ──────────────▶ N+1 is prepared ───────────▶ N+1 is delivered
+//!        │                              │   ▲ ▲
+//!        │ request(N+1)          fail(N+1)  │ │ restarted(N+1)
+//!        └──────────▶ N+1 is     └──▶ failed │ └─── invalidated: its recipe is not the current one
+//!                     delivered        │     │
+//!                                      └─────┘ request(N+1) reports the failure once and prepares again
+//! ```
+//!
+//! Nothing that is prepared is committed here: a receipt is only ever committed by an acknowledged state, and states
+//! lie behind delivered samples. A prepared epoch that is dropped leaves this structure as it was before `allow`.
+
+/// The protocol's state; see the [module](self).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Boundary {
+    /// The highest epoch that the consumer has asked for; `None` before the run begins.
+    requested: Option<u64>,
+    /// The highest epoch that may be prepared without having been asked for.
+    allowed: Option<u64>,
+    /// An epoch that failed while it was prepared, and why.
+    failed: Option<(u64, String)>,
+    /// An epoch that has to be read again from its start.
+    restart: Option<u64>,
+    /// The application has ended the stream: nothing more is read.
+    ending: bool,
+}
+
+/// What a request came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Requested {
+    /// The epoch is delivered as soon as it can be.
+    Accepted,
+    /// Preparing it failed. The failure has been told; the epoch is prepared again and may be asked for again.
+    Failed(String),
+}
+
+/// What became of a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// Nobody has asked for the epoch: the failure is kept until somebody does. The rest of the epoch is worthless.
+    Held,
+    /// The epoch is being delivered: the failure has to be reported now.
+    Demanded,
+}
+
+/// How the source may go on to an epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Go {
+    /// The consumer has asked for it.
+    Requested,
+    /// It may be prepared.
+    Prepare,
+}
+
+impl Boundary {
+    /// Begins a run with `epoch`, which counts as asked for.
+    pub fn begin(epoch: u64) -> Self {
+        Self { requested: Some(epoch), ..Self::default() }
+    }
+
+    /// The consumer asks for `epoch` and those before it.
+    pub fn request(&mut self, epoch: u64) -> Requested {
+        if let Some((failed, _)) = &self.failed
+            && *failed <= epoch
+            && let Some((failed, reason)) = self.failed.take()
+        {
+            self.restart = Some(failed);
+            return Requested::Failed(reason);
+        }
+        self.requested = self.requested.max(Some(epoch));
+        Requested::Accepted
+    }
+
+    /// `epoch` may be prepared.
+    pub fn allow(&mut self, epoch: u64) {
+        self.allowed = self.allowed.max(Some(epoch));
+    }
+
+    /// Whether and how `epoch` may be read.
+    pub fn go(&self, epoch: u64) -> Option<Go> {
+        if self.ending {
+            None
+        } else if self.is_requested(epoch) {
+            Some(Go::Requested)
+        } else {
+            (self.allowed >= Some(epoch)).then_some(Go::Prepare)
+        }
+    }
+
+    /// Whether `epoch` may be delivered.
+    pub fn is_requested(&self, epoch: u64) -> bool {
+        self.requested >= Some(epoch)
+    }
+
+    /// The epoch that the consumer asked for last.
+    pub fn requested(&self) -> Option<u64> {
+        self.requested
+    }
+
+    /// `epoch` cannot be read to its end because of `reason`. The first failure is the one that is told.
+    pub fn fail(&mut self, epoch: u64, reason: String) -> Failure {
+        if self.is_requested(epoch) {
+            return Failure::Demanded;
+        }
+        self.failed.get_or_insert((epoch, reason));
+        Failure::Held
+    }
+
+    /// Whether `epoch` failed while it was prepared and nobody has been told yet.
+    pub fn has_failed(&self, epoch: u64) -> bool {
+        self.failed.as_ref().is_some_and(|(failed, _)| *failed == epoch)
+    }
+
+    /// What was prepared of `epoch` is to be thrown away and read again.
+    pub fn invalidate(&mut self, epoch: u64) {
+        if self.has_failed(epoch) {
+            self.failed = None;
+        }
+        self.restart = Some(epoch);
+    }
+
+    /// The epoch that has to be read again, if any.
+    pub fn restart(&self) -> Option<u64> {
+        self.restart
+    }
+
+    /// The epoch is being read again from its start.
+    pub fn restarted(&mut self) -> Option<u64> {
+        self.restart.take()
+    }
+
+    /// What was prepared has been flushed away along with everything else; `epoch` is read again.
+    pub fn flushed(&mut self, epoch: u64) {
+        self.restart = None;
+        self.failed = None;
+        self.allowed = self.allowed.min(Some(epoch));
+    }
+
+    /// The application ends the stream.
+    pub fn end(&mut self) {
+        self.ending = true;
+    }
+
+    /// Whether the application has ended the stream.
+    pub fn is_ending(&self) -> bool {
+        self.ending
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_prepared_is_not_delivered_before_it_is_asked_for() {
+        let mut boundary = Boundary::begin(3);
+        assert_eq!((boundary.go(3), boundary.go(4)), (Some(Go::Requested), None));
+        boundary.allow(4);
+        assert_eq!((boundary.go(4), boundary.is_requested(4)), (Some(Go::Prepare), false));
+        assert_eq!(boundary.go(5), None);
+        assert_eq!(boundary.request(4), Requested::Accepted);
+        assert_eq!((boundary.go(4), boundary.requested()), (Some(Go::Requested), Some(4)));
+        boundary.end();
+        assert_eq!(boundary.go(4), None);
+    }
+
+    #[test]
+    fn a_failure_is_told_once_and_the_epoch_is_prepared_again() {
+        let mut boundary = Boundary::begin(0);
+        assert_eq!(boundary.fail(0, "now".into()), Failure::Demanded);
+        boundary.allow(1);
+        assert_eq!(boundary.fail(1, "first".into()), Failure::Held);
+        assert_eq!(boundary.fail(1, "second".into()), Failure::Held);
+        assert!(boundary.has_failed(1) && boundary.restart().is_none());
+        assert_eq!(boundary.request(1), Requested::Failed("first".into()));
+        assert!(!boundary.is_requested(1) && !boundary.has_failed(1));
+        assert_eq!((boundary.restarted(), boundary.restarted()), (Some(1), None));
+        assert_eq!(boundary.go(1), Some(Go::Prepare));
+        assert_eq!(boundary.request(1), Requested::Accepted);
+        assert_eq!(boundary.fail(1, "again".into()), Failure::Demanded);
+    }
+
+    #[test]
+    fn an_invalidated_epoch_keeps_no_failure() {
+        let mut boundary = Boundary::begin(0);
+        boundary.allow(1);
+        boundary.fail(1, "of the old recipe".into());
+        boundary.invalidate(1);
+        assert_eq!(boundary.request(1), Requested::Accepted);
+        assert_eq!(boundary.restart(), Some(1));
+        boundary.flushed(0);
+        assert_eq!((boundary.restart(), boundary.go(1)), (None, Some(Go::Requested)));
+    }
+}
