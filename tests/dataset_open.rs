@@ -6,6 +6,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use epochfeed::dataset::{Dataset, DatasetError, ReadError, parse_location};
 use tempfile::TempDir;
@@ -261,10 +262,13 @@ fn a_named_pipe_does_not_hang_anyone() {
     ));
     fs::write(folder.path().join("list.txt"), "pipe.jpg\n").unwrap();
     let dataset = Dataset::open(&folder.path().join("list.txt")).unwrap();
-    assert!(matches!(
-        dataset.open_ahead(0).read(),
-        Err(ReadError::NotAFile)
-    ));
+    // In a thread of its own, so that a regression fails here instead of hanging the run.
+    let (sender, receiver) = std::sync::mpsc::channel();
+    std::thread::spawn(move || sender.send(dataset.open_ahead(0).read()));
+    let result = receiver
+        .recv_timeout(Duration::from_secs(20))
+        .expect("opening a pipe waits for a writer");
+    assert!(matches!(result, Err(ReadError::NotAFile)));
 }
 
 #[test]
