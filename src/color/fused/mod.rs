@@ -10,6 +10,7 @@ mod backend;
 mod block;
 mod half;
 mod kernel;
+mod levels;
 mod load;
 mod passes;
 mod store;

@@ -1,7 +1,7 @@
 //! The loops over a frame's blocks: load, compute, store.
 
 use super::backend::Task;
-use super::block::{BLOCK, Bytes, Floats, Rgb, ZERO_BYTES, ZERO_FLOATS, narrow, widen};
+use super::block::{BLOCK, Floats, Rgb, ZERO_BYTES, ZERO_FLOATS, narrow, widen};
 use super::kernel;
 use super::load::{ByteRun, FloatRun};
 use super::store::{ByteRunMut, Slot};
@@ -42,7 +42,7 @@ impl Task for JitterFrame<'_, '_> {
             let mut run = run_of_mut(frame, index, len);
             for (at, len) in blocks(len) {
                 run.as_ref().load(at, len, &mut bytes);
-                jitter_bytes(&bytes, jitter, &mut levels);
+                kernel::jitter_levels(&bytes, jitter, &mut levels);
                 narrow(&levels, &mut bytes);
                 run.store(at, len, &bytes);
             }
@@ -69,7 +69,7 @@ impl Task for PackBytes<'_, '_> {
             for (at, len) in blocks(len) {
                 run.load(at, len, &mut bytes);
                 match jitter {
-                    Some(jitter) => jitter_bytes(&bytes, jitter, &mut levels),
+                    Some(jitter) => kernel::jitter_levels(&bytes, jitter, &mut levels),
                     // Nothing changes the levels: a uint8 tensor is a copy of them.
                     None if !spec.dtype().is_float() => {
                         slot.store_levels(first + at, len, &bytes);
@@ -105,21 +105,12 @@ impl Task for PackFloats<'_, '_> {
         for (at, len) in blocks(pixels) {
             run.load(at, len, &mut values);
             match jitter {
-                Some(jitter) => kernel::jitter::<true>(&values, jitter, &mut levels),
+                Some(jitter) => kernel::jitter_any(&values, jitter, &mut levels),
                 None => kernel::quantize(&values, &mut levels),
             }
             finish(&mut levels, spec, &mut slot, at, len);
         }
     }
-}
-
-/// Steps 1 to 10 for a block of levels.
-#[inline(always)]
-fn jitter_bytes(bytes: &Rgb<Bytes>, jitter: &Jitter, levels: &mut Rgb<Floats>) {
-    let mut values = ZERO_FLOATS;
-    widen(bytes, &mut values);
-    kernel::restore(&mut values);
-    kernel::jitter::<false>(&values, jitter, levels);
 }
 
 /// Step 11 for a block of levels, and the store.
