@@ -50,24 +50,34 @@ pub(super) fn hue_is_tame(jitter: &Jitter) -> bool {
     jitter.dh.abs() <= TAME_HUE
 }
 
-/// Steps 1 to 10 for a block of uint8 input: levels in, levels out.
+/// Steps 1 to 10 for a block of uint8 input: levels in, levels out; with `RESTORE` also step 11's multiplication.
 ///
 /// Gains that are legal but beyond every use (a negative factor, a million turns) take the definition itself, pixel
 /// by pixel, so that the common case may rely on what they are.
 #[inline(always)]
-pub(super) fn jitter_levels(bytes: &Rgb<Bytes>, jitter: &Jitter, out: &mut Rgb<Floats>) {
+pub(super) fn jitter_levels<const RESTORE: bool>(
+    bytes: &Rgb<Bytes>,
+    jitter: &Jitter,
+    out: &mut Rgb<Floats>,
+) {
     if !levels::takes(jitter) {
         let mut values = ZERO_FLOATS;
         widen(bytes, &mut values);
         restore(&mut values);
-        return jitter_by_definition(&values, jitter, out);
+        jitter_by_definition(&values, jitter, out);
+        if RESTORE {
+            restore(out);
+        }
+        return;
     }
     let [r, g, b] = bytes;
     let [out_r, out_g, out_b] = out;
     for i in 0..BLOCK {
         let rgb = levels::pixel([r[i], g[i], b[i]].map(reference::restore), jitter);
         // 10. The products are in [0, 255].
-        let [r, g, b] = rgb.map(|x| rint(x * 255.0));
+        let [r, g, b] = rgb
+            .map(|x| rint(x * 255.0))
+            .map(|level| if RESTORE { level * INV_255 } else { level });
         (out_r[i], out_g[i], out_b[i]) = (r, g, b);
     }
 }
@@ -166,9 +176,21 @@ fn pixel([r, g, b]: [f32; 3], jitter: &Jitter) -> [f32; 3] {
     let kb = unit_or_one((h6 - 4.0).abs() - 1.0);
     let not_v = |k: f32| v * (1.0 - s * k);
     [
-        if h6 >= 1.0 && h6 < 5.0 { not_v(kr) } else { v },
-        if h6 >= 1.0 && h6 < 3.0 { v } else { not_v(kg) },
-        if h6 >= 3.0 && h6 < 5.0 { v } else { not_v(kb) },
+        if (1.0..5.0).contains(&h6) {
+            not_v(kr)
+        } else {
+            v
+        },
+        if (1.0..3.0).contains(&h6) {
+            v
+        } else {
+            not_v(kg)
+        },
+        if (3.0..5.0).contains(&h6) {
+            v
+        } else {
+            not_v(kb)
+        },
     ]
 }
 

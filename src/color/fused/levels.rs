@@ -104,5 +104,5 @@ pub(super) fn pixel([r, g, b]: [f32; 3], jitter: &Jitter) -> [f32; 3] {
     let kr = bits(2.0 - (h6 - 3.0).abs());
     let kg = bits(1.0 - h6).max(bits(h6 - 3.0));
     let kb = bits((h6 - 4.0).abs() - 1.0);
-    [kr, kg, kb].map(|k| v * (1.0 - s * float(k.max(0).min(ONE))))
+    [kr, kg, kb].map(|k| v * (1.0 - s * float(k.clamp(0, ONE))))
 }

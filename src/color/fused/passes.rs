@@ -42,7 +42,7 @@ impl Task for JitterFrame<'_, '_> {
             let mut run = run_of_mut(frame, index, len);
             for (at, len) in blocks(len) {
                 run.as_ref().load(at, len, &mut bytes);
-                kernel::jitter_levels(&bytes, jitter, &mut levels);
+                kernel::jitter_levels::<false>(&bytes, jitter, &mut levels);
                 narrow(&levels, &mut bytes);
                 run.store(at, len, &bytes);
             }
@@ -61,23 +61,30 @@ impl Task for PackBytes<'_, '_> {
         } = self;
         let mut slot = Slot::new(dst, frame.width * frame.height, spec);
         let mut bytes = ZERO_BYTES;
-        let mut levels = ZERO_FLOATS;
+        let mut numbers = ZERO_FLOATS;
         let (runs, len) = runs_of(frame);
         for index in 0..runs {
             let run = run_of(frame, index, len);
             let first = index * len;
             for (at, len) in blocks(len) {
                 run.load(at, len, &mut bytes);
-                match jitter {
-                    Some(jitter) => kernel::jitter_levels(&bytes, jitter, &mut levels),
-                    // Nothing changes the levels: a uint8 tensor is a copy of them.
-                    None if !spec.dtype().is_float() => {
-                        slot.store_levels(first + at, len, &bytes);
-                        continue;
+                match (jitter, spec.dtype().is_float()) {
+                    (Some(jitter), true) => {
+                        kernel::jitter_levels::<true>(&bytes, jitter, &mut numbers);
+                        finish(&mut numbers, spec, &mut slot, first + at, len);
                     }
-                    None => widen(&bytes, &mut levels),
+                    (Some(jitter), false) => {
+                        kernel::jitter_levels::<false>(&bytes, jitter, &mut numbers);
+                        narrow(&numbers, &mut bytes);
+                        slot.store_levels(first + at, len, &bytes);
+                    }
+                    (None, true) => {
+                        widen(&bytes, &mut numbers);
+                        kernel::restore(&mut numbers);
+                        finish(&mut numbers, spec, &mut slot, first + at, len);
+                    }
+                    (None, false) => slot.store_levels(first + at, len, &bytes),
                 }
-                finish(&mut levels, spec, &mut slot, first + at, len);
             }
         }
     }
@@ -96,6 +103,7 @@ impl Task for PackFloats<'_, '_> {
         let mut slot = Slot::new(dst, pixels, spec);
         let mut values = ZERO_FLOATS;
         let mut levels = ZERO_FLOATS;
+        let mut bytes = ZERO_BYTES;
         let run = match src.order {
             FloatOrder::Hwc => FloatRun::Interleaved(src.data),
             FloatOrder::Chw => {
@@ -108,25 +116,24 @@ impl Task for PackFloats<'_, '_> {
                 Some(jitter) => kernel::jitter_any(&values, jitter, &mut levels),
                 None => kernel::quantize(&values, &mut levels),
             }
-            finish(&mut levels, spec, &mut slot, at, len);
+            if spec.dtype().is_float() {
+                kernel::restore(&mut levels);
+                finish(&mut levels, spec, &mut slot, at, len);
+            } else {
+                narrow(&levels, &mut bytes);
+                slot.store_levels(at, len, &bytes);
+            }
         }
     }
 }
 
-/// Step 11 for a block of levels, and the store.
+/// What follows the restore in step 11 for a block, and the store to a floating-point tensor.
 #[inline(always)]
-fn finish(levels: &mut Rgb<Floats>, spec: &PackSpec, slot: &mut Slot<'_>, at: usize, len: usize) {
-    if !spec.dtype().is_float() {
-        let mut bytes = ZERO_BYTES;
-        narrow(levels, &mut bytes);
-        slot.store_levels(at, len, &bytes);
-        return;
-    }
-    kernel::restore(levels);
+fn finish(values: &mut Rgb<Floats>, spec: &PackSpec, slot: &mut Slot<'_>, at: usize, len: usize) {
     if let Some(normalize) = spec.normalize() {
-        kernel::normalize(levels, normalize);
+        kernel::normalize(values, normalize);
     }
-    slot.store_values(at, len, levels);
+    slot.store_values(at, len, values);
 }
 
 /// Start and length of the blocks of a run; only the last one can be short.
