@@ -25,8 +25,8 @@ fn float(bits: i32) -> f32 {
     f32::from_bits(bits as u32)
 }
 
-/// The smaller magnitude of two numbers of which one may be negative: as unsigned integers the negative numbers are
-/// above all others, so a negative one loses.
+/// The smaller of two numbers, where a negative one loses: as unsigned integers the negative numbers are above all
+/// others.
 #[inline(always)]
 fn positive_of(x: f32, y: f32) -> f32 {
     f32::from_bits(x.to_bits().min(y.to_bits()))
@@ -97,9 +97,10 @@ pub(super) fn pixel([r, g, b]: [f32; 3], jitter: &Jitter) -> [f32; 3] {
     // 8. and 9. Every channel is v * (1 - s * k): k is 0 where the definition takes v, 1 for p, f for q and 1 - f for
     // t. k is piecewise linear in h6, and where it is neither 0 nor 1 these give the definition's number: f = h6 - i
     // is exact; for red (sectors 1 and 4) and blue (2 and 5), h6 and the differences below are multiples of 2^-23
-    // and of magnitude 2 at most, so nothing rounds; green has 1 - h6 in sector 0, the definition's own
-    // subtraction, and the exact h6 - 3 in sector 3. h6 = 6 gives sector 0's k. With s, k and v in [0, 1] the
-    // products need no clamp.
+    // and of magnitude 2 at most, so nothing rounds; green has 1 - h6 in sector 0, the definition's own subtraction,
+    // and the exact h6 - 3 in sector 3. In the other sectors the differences may round, but rounding keeps the order,
+    // so they stay on their side of 0 or 1 and the clamp gives the constant. h6 = 6 gives sector 0's k. With s, k and
+    // v in [0, 1] the products need no clamp.
     let h6 = h * 6.0;
     let kr = bits(2.0 - (h6 - 3.0).abs());
     let kg = bits(1.0 - h6).max(bits(h6 - 3.0));

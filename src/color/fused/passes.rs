@@ -5,7 +5,8 @@ use super::block::{BLOCK, Floats, Rgb, ZERO_BYTES, ZERO_FLOATS, narrow, widen};
 use super::kernel;
 use super::load::{ByteRun, FloatRun};
 use super::store::{ByteRunMut, Slot};
-use crate::color::frame::{FloatOrder, Planes, PlanesMut};
+use crate::color::float_frame::FloatOrder;
+use crate::color::frame::{Planes, PlanesMut};
 use crate::color::{FloatFrame, FrameMut, FrameRef, Jitter, PixelFormat};
 use crate::tensor::{CHANNELS, PackSpec};
 
