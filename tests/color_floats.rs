@@ -51,9 +51,12 @@ fn check(pixels: &[[f32; 3]], jitter: &Jitter) -> Result<(), TestCaseError> {
     Ok(())
 }
 
+/// Pixels and their published levels under one triple of gains.
+type Group = (Gains, Vec<[f32; 3]>, Vec<[u8; 3]>);
+
 #[test]
 fn extremes_equal_the_published_pixels() {
-    let mut groups: Vec<(Gains, Vec<[f32; 3]>, Vec<[u8; 3]>)> = Vec::new();
+    let mut groups: Vec<Group> = Vec::new();
     let table = include_str!("data/color/float_extremes.tsv");
     for line in table.lines().skip(1) {
         let fields: Vec<&str> = line.split('\t').collect();

@@ -6,7 +6,8 @@
 
 use half::{bf16, f16};
 
-use super::frame::{FloatOrder, Planes, PlanesMut};
+use super::float_frame::FloatOrder;
+use super::frame::{Planes, PlanesMut};
 use super::reference::{hsv_jitter, quantize, restore};
 use super::{FloatFrame, FrameMut, FrameRef, Jitter};
 use crate::tensor::{CHANNELS, Dtype, Layout, Normalize, PackError, PackSpec};
