@@ -39,12 +39,7 @@ impl<'a> FloatFrame<'a> {
         Self::new(width, height, data, FloatOrder::Chw)
     }
 
-    fn new(
-        width: usize,
-        height: usize,
-        data: &'a [f32],
-        order: FloatOrder,
-    ) -> Result<Self, FrameError> {
+    fn new(width: usize, height: usize, data: &'a [f32], order: FloatOrder) -> Result<Self, FrameError> {
         check_sides(width, height)?;
         let expected = width.saturating_mul(height).saturating_mul(3);
         if data.len() != expected {

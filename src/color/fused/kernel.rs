@@ -55,11 +55,7 @@ pub(super) fn hue_is_tame(jitter: &Jitter) -> bool {
 /// Gains that are legal but beyond every use (a negative factor, a million turns) take the definition itself, pixel
 /// by pixel, so that the common case may rely on what they are.
 #[inline(always)]
-pub(super) fn jitter_levels<const RESTORE: bool>(
-    bytes: &Rgb<Bytes>,
-    jitter: &Jitter,
-    out: &mut Rgb<Floats>,
-) {
+pub(super) fn jitter_levels<const RESTORE: bool>(bytes: &Rgb<Bytes>, jitter: &Jitter, out: &mut Rgb<Floats>) {
     if !levels::takes(jitter) {
         let mut values = ZERO_FLOATS;
         widen(bytes, &mut values);
@@ -176,21 +172,9 @@ fn pixel([r, g, b]: [f32; 3], jitter: &Jitter) -> [f32; 3] {
     let kb = unit_or_one((h6 - 4.0).abs() - 1.0);
     let not_v = |k: f32| v * (1.0 - s * k);
     [
-        if (1.0..5.0).contains(&h6) {
-            not_v(kr)
-        } else {
-            v
-        },
-        if (1.0..3.0).contains(&h6) {
-            v
-        } else {
-            not_v(kg)
-        },
-        if (3.0..5.0).contains(&h6) {
-            v
-        } else {
-            not_v(kb)
-        },
+        if (1.0..5.0).contains(&h6) { not_v(kr) } else { v },
+        if (1.0..3.0).contains(&h6) { v } else { not_v(kg) },
+        if (3.0..5.0).contains(&h6) { v } else { not_v(kb) },
     ]
 }
 
