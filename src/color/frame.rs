@@ -1,4 +1,4 @@
-//! Borrowed views of frames, checked once when they are made.
+//! Borrowed views of uint8 frames, checked once when they are made.
 
 use super::PixelFormat;
 
@@ -7,9 +7,7 @@ use super::PixelFormat;
 #[non_exhaustive]
 pub enum FrameError {
     /// A frame without pixels.
-    #[error(
-        "a frame of {width}x{height} pixels has nothing to work on: both sides must be at least 1"
-    )]
+    #[error("a frame of {width}x{height} pixels has nothing to work on: both sides must be at least 1")]
     Empty {
         /// In pixels.
         width: usize,
@@ -35,9 +33,7 @@ pub enum FrameError {
         row_bytes: usize,
     },
     /// The memory ends before the last pixel.
-    #[error(
-        "plane {plane} has {actual} bytes, but its {height} rows take {expected}: pass the whole plane"
-    )]
+    #[error("plane {plane} has {actual} bytes, but its {height} rows take {expected}: pass the whole plane")]
     TooShort {
         /// 0 for packed formats; 0, 1, 2 for R, G, B.
         plane: usize,
@@ -92,7 +88,7 @@ fn check_plane(
     Ok(())
 }
 
-fn check_sides(width: usize, height: usize) -> Result<(), FrameError> {
+pub(super) fn check_sides(width: usize, height: usize) -> Result<(), FrameError> {
     if width == 0 || height == 0 {
         return Err(FrameError::Empty { width, height });
     }
@@ -178,11 +174,7 @@ impl<'a> FrameRef<'a> {
         Ok(Self {
             width,
             height,
-            planes: Planes::Packed {
-                format,
-                data,
-                stride,
-            },
+            planes: Planes::Packed { format, data, stride },
         })
     }
 
@@ -261,11 +253,7 @@ impl<'a> FrameMut<'a> {
         Ok(Self {
             width,
             height,
-            planes: PlanesMut::Packed {
-                format,
-                data,
-                stride,
-            },
+            planes: PlanesMut::Packed { format, data, stride },
         })
     }
 
@@ -291,11 +279,7 @@ impl<'a> FrameMut<'a> {
     /// The same frame, for reading.
     pub fn as_ref(&self) -> FrameRef<'_> {
         let planes = match &self.planes {
-            PlanesMut::Packed {
-                format,
-                data,
-                stride,
-            } => Planes::Packed {
+            PlanesMut::Packed { format, data, stride } => Planes::Packed {
                 format: *format,
                 data,
                 stride: *stride,
@@ -313,76 +297,5 @@ impl<'a> FrameMut<'a> {
             height: self.height,
             planes,
         }
-    }
-}
-
-/// How the elements of a [`FloatFrame`] lie.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum FloatOrder {
-    /// `R G B R G B …`
-    Hwc,
-    /// A plane each of R, G, B.
-    Chw,
-}
-
-/// A contiguous float32 RGB image, nominally in the unit range; NaN, infinities and other numbers are taken as they
-/// are.
-#[derive(Clone, Copy, Debug)]
-pub struct FloatFrame<'a> {
-    pub(super) width: usize,
-    pub(super) height: usize,
-    pub(super) data: &'a [f32],
-    pub(super) order: FloatOrder,
-}
-
-impl<'a> FloatFrame<'a> {
-    /// An image of shape height × width × 3.
-    ///
-    /// # Errors
-    /// [`FrameError::Empty`], and [`FrameError::Elements`] when `data` is not exactly that long.
-    pub fn hwc(width: usize, height: usize, data: &'a [f32]) -> Result<Self, FrameError> {
-        Self::new(width, height, data, FloatOrder::Hwc)
-    }
-
-    /// An image of shape 3 × height × width.
-    ///
-    /// # Errors
-    /// As [`FloatFrame::hwc`].
-    pub fn chw(width: usize, height: usize, data: &'a [f32]) -> Result<Self, FrameError> {
-        Self::new(width, height, data, FloatOrder::Chw)
-    }
-
-    fn new(
-        width: usize,
-        height: usize,
-        data: &'a [f32],
-        order: FloatOrder,
-    ) -> Result<Self, FrameError> {
-        check_sides(width, height)?;
-        let expected = width.saturating_mul(height).saturating_mul(3);
-        if data.len() != expected {
-            return Err(FrameError::Elements {
-                width,
-                height,
-                expected,
-                actual: data.len(),
-            });
-        }
-        Ok(Self {
-            width,
-            height,
-            data,
-            order,
-        })
-    }
-
-    /// In pixels.
-    pub fn width(&self) -> usize {
-        self.width
-    }
-
-    /// In pixels.
-    pub fn height(&self) -> usize {
-        self.height
     }
 }

@@ -29,6 +29,7 @@
 //! ```
 
 mod draw;
+mod float_frame;
 mod format;
 mod frame;
 pub mod fused;
@@ -38,7 +39,8 @@ pub mod native;
 pub mod reference;
 
 pub use draw::draw_gains;
+pub use float_frame::FloatFrame;
 pub use format::PixelFormat;
-pub use frame::{FloatFrame, FrameError, FrameMut, FrameRef};
+pub use frame::{FrameError, FrameMut, FrameRef};
 pub use gains::{GainRanges, Gains, GainsError};
 pub use jitter::Jitter;

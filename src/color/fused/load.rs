@@ -30,7 +30,7 @@ impl ByteRun<'_> {
             }
             ByteRun::Planar(planes) => {
                 for (plane, out) in planes.into_iter().zip(out) {
-                    with_full_block(&plane[at..at + len], |block: &[u8; BLOCK]| *out = *block);
+                    with_full_block(&plane[at..at + len], |block: &[u8; BLOCK]| **out = *block);
                 }
             }
         }
@@ -57,7 +57,7 @@ impl FloatRun<'_> {
             }
             FloatRun::Planar(planes) => {
                 for (plane, out) in planes.into_iter().zip(out) {
-                    with_full_block(&plane[at..at + len], |block: &[f32; BLOCK]| *out = *block);
+                    with_full_block(&plane[at..at + len], |block: &[f32; BLOCK]| **out = *block);
                 }
             }
         }

@@ -1,15 +1,16 @@
 //! The fused path: the same arithmetic with one read and one write per pixel.
 //!
-//! A frame is worked on in blocks of [`BLOCK`](block::BLOCK) pixels that stay in the first-level cache: *load*
-//! gathers a block's channels into planes, the *kernel* computes on the planes without branches, *store* casts and
-//! interleaves them into the tensor. All loops are plain Rust of fixed length that the compiler vectorises; they are
-//! compiled once for each instruction set in [`backend`](mod@backend) and chosen at run time. Every backend computes the
-//! bytes of [`crate::color::reference`], which `tests/color_*.rs` prove over all 2^24 colours.
+//! A frame is worked on in blocks of 64 pixels that stay in the first-level cache: *load* gathers a block's channels
+//! into planes, the *kernel* computes on the planes without branches, *store* casts and interleaves them into the
+//! tensor. All loops are plain Rust of fixed length that the compiler vectorises; they are compiled once for each
+//! instruction set of [`Backend`], which is chosen at run time. Every backend computes the bytes of
+//! [`crate::color::reference`], which `tests/color_exhaustive.rs` proves over all 2^24 colours.
 
 mod backend;
 mod block;
 mod half;
 mod kernel;
+mod levels;
 mod load;
 mod passes;
 mod store;

@@ -1,11 +1,12 @@
 //! The loops over a frame's blocks: load, compute, store.
 
 use super::backend::Task;
-use super::block::{BLOCK, Bytes, Floats, Rgb, ZERO_BYTES, ZERO_FLOATS, narrow, widen};
+use super::block::{BLOCK, Floats, Rgb, ZERO_BYTES, ZERO_FLOATS, narrow, widen};
 use super::kernel;
 use super::load::{ByteRun, FloatRun};
 use super::store::{ByteRunMut, Slot};
-use crate::color::frame::{FloatOrder, Planes, PlanesMut};
+use crate::color::float_frame::FloatOrder;
+use crate::color::frame::{Planes, PlanesMut};
 use crate::color::{FloatFrame, FrameMut, FrameRef, Jitter, PixelFormat};
 use crate::tensor::{CHANNELS, PackSpec};
 
@@ -42,7 +43,7 @@ impl Task for JitterFrame<'_, '_> {
             let mut run = run_of_mut(frame, index, len);
             for (at, len) in blocks(len) {
                 run.as_ref().load(at, len, &mut bytes);
-                jitter_bytes(&bytes, jitter, &mut levels);
+                kernel::jitter_levels::<false>(&bytes, jitter, &mut levels);
                 narrow(&levels, &mut bytes);
                 run.store(at, len, &bytes);
             }
@@ -61,23 +62,30 @@ impl Task for PackBytes<'_, '_> {
         } = self;
         let mut slot = Slot::new(dst, frame.width * frame.height, spec);
         let mut bytes = ZERO_BYTES;
-        let mut levels = ZERO_FLOATS;
+        let mut numbers = ZERO_FLOATS;
         let (runs, len) = runs_of(frame);
         for index in 0..runs {
             let run = run_of(frame, index, len);
             let first = index * len;
             for (at, len) in blocks(len) {
                 run.load(at, len, &mut bytes);
-                match jitter {
-                    Some(jitter) => jitter_bytes(&bytes, jitter, &mut levels),
-                    // Nothing changes the levels: a uint8 tensor is a copy of them.
-                    None if !spec.dtype().is_float() => {
-                        slot.store_levels(first + at, len, &bytes);
-                        continue;
+                match (jitter, spec.dtype().is_float()) {
+                    (Some(jitter), true) => {
+                        kernel::jitter_levels::<true>(&bytes, jitter, &mut numbers);
+                        finish(&mut numbers, spec, &mut slot, first + at, len);
                     }
-                    None => widen(&bytes, &mut levels),
+                    (Some(jitter), false) => {
+                        kernel::jitter_levels::<false>(&bytes, jitter, &mut numbers);
+                        narrow(&numbers, &mut bytes);
+                        slot.store_levels(first + at, len, &bytes);
+                    }
+                    (None, true) => {
+                        widen(&bytes, &mut numbers);
+                        kernel::restore(&mut numbers);
+                        finish(&mut numbers, spec, &mut slot, first + at, len);
+                    }
+                    (None, false) => slot.store_levels(first + at, len, &bytes),
                 }
-                finish(&mut levels, spec, &mut slot, first + at, len);
             }
         }
     }
@@ -96,54 +104,41 @@ impl Task for PackFloats<'_, '_> {
         let mut slot = Slot::new(dst, pixels, spec);
         let mut values = ZERO_FLOATS;
         let mut levels = ZERO_FLOATS;
+        let mut bytes = ZERO_BYTES;
         let run = match src.order {
             FloatOrder::Hwc => FloatRun::Interleaved(src.data),
-            FloatOrder::Chw => {
-                FloatRun::Planar([0, 1, 2].map(|c| &src.data[c * pixels..(c + 1) * pixels]))
-            }
+            FloatOrder::Chw => FloatRun::Planar([0, 1, 2].map(|c| &src.data[c * pixels..(c + 1) * pixels])),
         };
         for (at, len) in blocks(pixels) {
             run.load(at, len, &mut values);
             match jitter {
-                Some(jitter) => kernel::jitter::<true>(&values, jitter, &mut levels),
+                Some(jitter) => kernel::jitter_any(&values, jitter, &mut levels),
                 None => kernel::quantize(&values, &mut levels),
             }
-            finish(&mut levels, spec, &mut slot, at, len);
+            if spec.dtype().is_float() {
+                kernel::restore(&mut levels);
+                finish(&mut levels, spec, &mut slot, at, len);
+            } else {
+                narrow(&levels, &mut bytes);
+                slot.store_levels(at, len, &bytes);
+            }
         }
     }
 }
 
-/// Steps 1 to 10 for a block of levels.
+/// What follows the restore in step 11 for a block, and the store to a floating-point tensor.
 #[inline(always)]
-fn jitter_bytes(bytes: &Rgb<Bytes>, jitter: &Jitter, levels: &mut Rgb<Floats>) {
-    let mut values = ZERO_FLOATS;
-    widen(bytes, &mut values);
-    kernel::restore(&mut values);
-    kernel::jitter::<false>(&values, jitter, levels);
-}
-
-/// Step 11 for a block of levels, and the store.
-#[inline(always)]
-fn finish(levels: &mut Rgb<Floats>, spec: &PackSpec, slot: &mut Slot<'_>, at: usize, len: usize) {
-    if !spec.dtype().is_float() {
-        let mut bytes = ZERO_BYTES;
-        narrow(levels, &mut bytes);
-        slot.store_levels(at, len, &bytes);
-        return;
-    }
-    kernel::restore(levels);
+fn finish(values: &mut Rgb<Floats>, spec: &PackSpec, slot: &mut Slot<'_>, at: usize, len: usize) {
     if let Some(normalize) = spec.normalize() {
-        kernel::normalize(levels, normalize);
+        kernel::normalize(values, normalize);
     }
-    slot.store_values(at, len, levels);
+    slot.store_values(at, len, values);
 }
 
 /// Start and length of the blocks of a run; only the last one can be short.
 #[inline(always)]
 fn blocks(len: usize) -> impl Iterator<Item = (usize, usize)> {
-    (0..len)
-        .step_by(BLOCK)
-        .map(move |at| (at, BLOCK.min(len - at)))
+    (0..len).step_by(BLOCK).map(move |at| (at, BLOCK.min(len - at)))
 }
 
 /// How many runs a frame has and how many pixels each: one, when its rows have no padding, else one per row.
@@ -164,11 +159,7 @@ fn runs_of(frame: &FrameRef<'_>) -> (usize, usize) {
 #[inline(always)]
 fn run_of<'a>(frame: &FrameRef<'a>, index: usize, len: usize) -> ByteRun<'a> {
     match frame.planes {
-        Planes::Packed {
-            format,
-            data,
-            stride,
-        } => {
+        Planes::Packed { format, data, stride } => {
             let bytes = &data[index * stride..][..len * format.pixel_stride()];
             if format.pixel_stride() == 3 {
                 ByteRun::Three {
@@ -192,11 +183,7 @@ fn run_of<'a>(frame: &FrameRef<'a>, index: usize, len: usize) -> ByteRun<'a> {
 #[inline(always)]
 fn run_of_mut<'a>(frame: &'a mut FrameMut<'_>, index: usize, len: usize) -> ByteRunMut<'a> {
     match &mut frame.planes {
-        PlanesMut::Packed {
-            format,
-            data,
-            stride,
-        } => {
+        PlanesMut::Packed { format, data, stride } => {
             let bytes = &mut data[index * *stride..][..len * format.pixel_stride()];
             if format.pixel_stride() == 3 {
                 ByteRunMut::Three {
@@ -215,11 +202,7 @@ fn run_of_mut<'a>(frame: &'a mut FrameMut<'_>, index: usize, len: usize) -> Byte
             strides,
         } => {
             let [sr, sg, sb] = strides.map(|stride| index * stride);
-            ByteRunMut::Planar([
-                &mut r[sr..][..len],
-                &mut g[sg..][..len],
-                &mut b[sb..][..len],
-            ])
+            ByteRunMut::Planar([&mut r[sr..][..len], &mut g[sg..][..len], &mut b[sb..][..len]])
         }
     }
 }

@@ -1,6 +1,6 @@
 //! From a block's planes into the frame or the tensor.
 
-use super::block::{BLOCK, Bytes, Floats, Rgb};
+use super::block::{BLOCK, Bytes, Floats, Plane, Rgb};
 use super::half::{bf16_bits, f16_bits};
 use super::load::ByteRun;
 use crate::tensor::{CHANNELS, Dtype, Layout, PackSpec};
@@ -113,16 +113,10 @@ impl<'a> Slot<'a> {
 
     /// The cast is a loop of its own: mixed with the stores of stride three it would not be vectorised.
     #[inline(always)]
-    fn store_half(
-        &mut self,
-        at: usize,
-        len: usize,
-        values: &Rgb<Floats>,
-        cast: impl Fn(f32) -> u16,
-    ) {
-        let mut halves = [[0_u16; BLOCK]; CHANNELS];
+    fn store_half(&mut self, at: usize, len: usize, values: &Rgb<Floats>, cast: impl Fn(f32) -> u16) {
+        let mut halves = [Plane([0_u16; BLOCK]); CHANNELS];
         for (halves, values) in halves.iter_mut().zip(values) {
-            for (half, value) in halves.iter_mut().zip(values) {
+            for (half, value) in halves.iter_mut().zip(values.iter()) {
                 *half = cast(*value);
             }
         }
@@ -147,7 +141,7 @@ fn place<T: Copy, const SIZE: usize>(
     pixels: usize,
     at: usize,
     len: usize,
-    planes: &Rgb<[T; BLOCK]>,
+    planes: &Rgb<Plane<T>>,
     bytes: impl Fn(T) -> [u8; SIZE] + Copy,
 ) {
     match layout {
@@ -162,7 +156,7 @@ fn place<T: Copy, const SIZE: usize>(
         Layout::Nchw => {
             for (c, plane) in planes.iter().enumerate() {
                 let out = &mut elements[c * pixels + at..c * pixels + at + len];
-                for (out, value) in out.iter_mut().zip(plane) {
+                for (out, value) in out.iter_mut().zip(plane.iter()) {
                     *out = bytes(*value);
                 }
             }
@@ -172,11 +166,7 @@ fn place<T: Copy, const SIZE: usize>(
 
 /// Interleaves the first `out.len() / 3` pixels of three planes.
 #[inline(always)]
-fn interleave<T: Copy, E>(
-    [r, g, b]: [&[T; BLOCK]; 3],
-    element: impl Fn(T) -> E + Copy,
-    out: &mut [E],
-) {
+fn interleave<T: Copy, E>([r, g, b]: [&Plane<T>; 3], element: impl Fn(T) -> E + Copy, out: &mut [E]) {
     // The whole block is by far the most frequent case and has a fixed length.
     if let Ok(out) = <&mut [E; CHANNELS * BLOCK]>::try_from(&mut *out) {
         for i in 0..BLOCK {
@@ -187,7 +177,7 @@ fn interleave<T: Copy, E>(
         return;
     }
     let (pixels, _) = out.as_chunks_mut::<CHANNELS>();
-    for (((pixel, r), g), b) in pixels.iter_mut().zip(r).zip(g).zip(b) {
+    for (((pixel, r), g), b) in pixels.iter_mut().zip(r.iter()).zip(g.iter()).zip(b.iter()) {
         *pixel = [element(*r), element(*g), element(*b)];
     }
 }
@@ -196,7 +186,12 @@ fn interleave<T: Copy, E>(
 /// that leave out every fourth byte do not.
 #[inline(always)]
 fn merge_four([first, second, third]: [&Bytes; 3], pixels: &mut [[u8; 4]]) {
-    for (((pixel, a), b), c) in pixels.iter_mut().zip(first).zip(second).zip(third) {
+    for (((pixel, a), b), c) in pixels
+        .iter_mut()
+        .zip(first.iter())
+        .zip(second.iter())
+        .zip(third.iter())
+    {
         let kept = u32::from_le_bytes(*pixel) & 0xff00_0000;
         let word = kept | u32::from(*c) << 16 | u32::from(*b) << 8 | u32::from(*a);
         *pixel = word.to_le_bytes();

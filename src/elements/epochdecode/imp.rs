@@ -685,7 +685,12 @@ impl ElementImpl for EpochDecode {
         }
         let result = self.parent_change_state(transition);
         let started = transition == gst::StateChange::ReadyToPaused && result.is_ok();
-        if !started && matches!(transition, gst::StateChange::ReadyToPaused | gst::StateChange::PausedToReady) {
+        if !started
+            && matches!(
+                transition,
+                gst::StateChange::ReadyToPaused | gst::StateChange::PausedToReady
+            )
+        {
             let active = lock(&self.active).take();
             drop(active);
             let delivery = lock(&self.delivery).take();

@@ -598,7 +598,12 @@ impl ElementImpl for NhwcPack {
         }
         let result = self.parent_change_state(transition);
         let started = transition == gst::StateChange::ReadyToPaused && result.is_ok();
-        if !started && matches!(transition, gst::StateChange::ReadyToPaused | gst::StateChange::PausedToReady) {
+        if !started
+            && matches!(
+                transition,
+                gst::StateChange::ReadyToPaused | gst::StateChange::PausedToReady
+            )
+        {
             let stream = lock(&self.stream).take();
             drop(stream);
         }
