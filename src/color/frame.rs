@@ -7,9 +7,7 @@ use super::PixelFormat;
 #[non_exhaustive]
 pub enum FrameError {
     /// A frame without pixels.
-    #[error(
-        "a frame of {width}x{height} pixels has nothing to work on: both sides must be at least 1"
-    )]
+    #[error("a frame of {width}x{height} pixels has nothing to work on: both sides must be at least 1")]
     Empty {
         /// In pixels.
         width: usize,
@@ -35,9 +33,7 @@ pub enum FrameError {
         row_bytes: usize,
     },
     /// The memory ends before the last pixel.
-    #[error(
-        "plane {plane} has {actual} bytes, but its {height} rows take {expected}: pass the whole plane"
-    )]
+    #[error("plane {plane} has {actual} bytes, but its {height} rows take {expected}: pass the whole plane")]
     TooShort {
         /// 0 for packed formats; 0, 1, 2 for R, G, B.
         plane: usize,
@@ -178,11 +174,7 @@ impl<'a> FrameRef<'a> {
         Ok(Self {
             width,
             height,
-            planes: Planes::Packed {
-                format,
-                data,
-                stride,
-            },
+            planes: Planes::Packed { format, data, stride },
         })
     }
 
@@ -261,11 +253,7 @@ impl<'a> FrameMut<'a> {
         Ok(Self {
             width,
             height,
-            planes: PlanesMut::Packed {
-                format,
-                data,
-                stride,
-            },
+            planes: PlanesMut::Packed { format, data, stride },
         })
     }
 
@@ -291,11 +279,7 @@ impl<'a> FrameMut<'a> {
     /// The same frame, for reading.
     pub fn as_ref(&self) -> FrameRef<'_> {
         let planes = match &self.planes {
-            PlanesMut::Packed {
-                format,
-                data,
-                stride,
-            } => Planes::Packed {
+            PlanesMut::Packed { format, data, stride } => Planes::Packed {
                 format: *format,
                 data,
                 stride: *stride,
@@ -352,12 +336,7 @@ impl<'a> FloatFrame<'a> {
         Self::new(width, height, data, FloatOrder::Chw)
     }
 
-    fn new(
-        width: usize,
-        height: usize,
-        data: &'a [f32],
-        order: FloatOrder,
-    ) -> Result<Self, FrameError> {
+    fn new(width: usize, height: usize, data: &'a [f32], order: FloatOrder) -> Result<Self, FrameError> {
         check_sides(width, height)?;
         let expected = width.saturating_mul(height).saturating_mul(3);
         if data.len() != expected {

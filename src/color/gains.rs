@@ -46,9 +46,7 @@ pub enum GainsError {
         count: usize,
     },
     /// A field that is not a number.
-    #[error(
-        "the {name} gain {text:?} is not a number: write three numbers as \"hue,saturation,value\""
-    )]
+    #[error("the {name} gain {text:?} is not a number: write three numbers as \"hue,saturation,value\"")]
     Number {
         /// `hue`, `saturation` or `value`.
         name: &'static str,

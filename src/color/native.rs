@@ -96,11 +96,7 @@ fn copy_levels(frame: &FrameRef<'_>, levels: &mut Vec<[u8; CHANNELS]>) {
     levels.clear();
     levels.reserve(frame.width * frame.height);
     match frame.planes {
-        Planes::Packed {
-            format,
-            data,
-            stride,
-        } => {
+        Planes::Packed { format, data, stride } => {
             let step = format.pixel_stride();
             let offsets = format.offsets();
             for row in data.chunks(stride).take(frame.height) {
@@ -110,9 +106,7 @@ fn copy_levels(frame: &FrameRef<'_>, levels: &mut Vec<[u8; CHANNELS]>) {
         }
         Planes::Planar { data, strides } => {
             for y in 0..frame.height {
-                levels.extend(
-                    (0..frame.width).map(|x| [0, 1, 2].map(|c| data[c][y * strides[c] + x])),
-                );
+                levels.extend((0..frame.width).map(|x| [0, 1, 2].map(|c| data[c][y * strides[c] + x])));
             }
         }
     }
@@ -155,11 +149,7 @@ fn quantize_values(scratch: &mut Scratch) {
 fn write_levels(levels: &[[u8; CHANNELS]], frame: &mut FrameMut<'_>) {
     let rows = levels.chunks_exact(frame.width);
     match &mut frame.planes {
-        PlanesMut::Packed {
-            format,
-            data,
-            stride,
-        } => {
+        PlanesMut::Packed { format, data, stride } => {
             let offsets = format.offsets();
             for (row, levels) in data.chunks_mut(*stride).zip(rows) {
                 for (pixel, rgb) in row.chunks_exact_mut(format.pixel_stride()).zip(levels) {
@@ -195,18 +185,14 @@ fn write_tensor(spec: &PackSpec, dst: &mut [u8], scratch: &mut Scratch) {
     }
     let values = scratch.values.as_flattened();
     match spec.dtype() {
-        Dtype::Float32 => scratch
-            .cast
-            .extend(values.iter().flat_map(|v| v.to_ne_bytes())),
+        Dtype::Float32 => scratch.cast.extend(values.iter().flat_map(|v| v.to_ne_bytes())),
         Dtype::Float16 => scratch
             .cast
             .extend(values.iter().flat_map(|v| f16::from_f32(*v).to_ne_bytes())),
         Dtype::Bfloat16 => scratch
             .cast
             .extend(values.iter().flat_map(|v| bf16::from_f32(*v).to_ne_bytes())),
-        Dtype::Uint8 => scratch
-            .cast
-            .extend_from_slice(scratch.levels.as_flattened()),
+        Dtype::Uint8 => scratch.cast.extend_from_slice(scratch.levels.as_flattened()),
     }
     copy_layout(&scratch.cast, spec, dst);
 }

@@ -168,12 +168,7 @@ mod tests {
     #[test]
     fn quantize_rounds_ties_to_even_and_clamps() {
         // Multiples of 1/510 that hit a tie exactly after the multiplication by 255.
-        for (x, level) in [
-            (0.5_f32, 128),
-            (0.5 / 255.0, 0),
-            (1.5 / 255.0, 2),
-            (1.0, 255),
-        ] {
+        for (x, level) in [(0.5_f32, 128), (0.5 / 255.0, 0), (1.5 / 255.0, 2), (1.0, 255)] {
             assert_eq!(quantize(x), level, "{x}");
         }
         for (x, level) in [

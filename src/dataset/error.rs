@@ -79,9 +79,7 @@ pub enum ReadError {
     #[error("empty file: download it again or remove it from the dataset")]
     Empty,
     /// It has more bytes than an image can have.
-    #[error(
-        "file of {bytes} bytes is too large for an image (limit {limit}): remove it from the dataset"
-    )]
+    #[error("file of {bytes} bytes is too large for an image (limit {limit}): remove it from the dataset")]
     TooLarge {
         /// Its size.
         bytes: u64,

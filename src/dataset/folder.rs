@@ -13,8 +13,7 @@ use super::paths::Paths;
 /// Endings that make a file a sample, in any case. TIFF and its like are listed although they are not decoded, so that
 /// they are reported instead of being left out in silence.
 pub(super) const EXTENSIONS: [&str; 13] = [
-    "jpg", "jpeg", "jfif", "jpe", "png", "webp", "bmp", "tif", "tiff", "gif", "heic", "heif",
-    "avif",
+    "jpg", "jpeg", "jfif", "jpe", "png", "webp", "bmp", "tif", "tiff", "gif", "heic", "heif", "avif",
 ];
 
 /// Whether the name of `path` ends as an image's does.

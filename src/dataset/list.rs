@@ -54,10 +54,7 @@ mod tests {
             entries(b"\xef\xbb\xbfa.jpg\r\n\r\n  \nb c.jpg\n\n"),
             [&b"a.jpg"[..], b"b c.jpg"]
         );
-        assert_eq!(
-            entries(b"only one, no line end"),
-            [b"only one, no line end"]
-        );
+        assert_eq!(entries(b"only one, no line end"), [b"only one, no line end"]);
     }
 
     #[test]

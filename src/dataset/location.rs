@@ -50,9 +50,7 @@ pub fn parse_location(location: &str) -> Result<PathBuf, DatasetError> {
                 return Err(bad("names another host or a relative path"));
             }
             if !escapes_are_complete(path.as_bytes()) {
-                return Err(bad(
-                    "has an incomplete percent escape (write % itself as %25)",
-                ));
+                return Err(bad("has an incomplete percent escape (write % itself as %25)"));
             }
             percent_decode_str(path).collect()
         }
@@ -82,10 +80,7 @@ fn escapes_are_complete(text: &[u8]) -> bool {
 
 /// The `file://` URI of an absolute path; every byte but unreserved ones and `/` is escaped.
 pub(super) fn to_uri(path: &Path) -> String {
-    format!(
-        "file://{}",
-        percent_encode(path.as_os_str().as_bytes(), ESCAPED)
-    )
+    format!("file://{}", percent_encode(path.as_os_str().as_bytes(), ESCAPED))
 }
 
 #[cfg(test)]
@@ -98,9 +93,7 @@ mod tests {
         let bytes: Vec<u8> = std::iter::once(b'/').chain(1..=255).collect();
         let path = PathBuf::from(OsString::from_vec(bytes));
         let uri = to_uri(&path);
-        assert!(
-            uri.is_ascii() && uri.contains("%FF") && uri.contains("%25") && uri.contains("%0A")
-        );
+        assert!(uri.is_ascii() && uri.contains("%FF") && uri.contains("%25") && uri.contains("%0A"));
         assert_eq!(parse_location(&uri).unwrap(), path);
     }
 
@@ -109,10 +102,7 @@ mod tests {
         for plain in ["/data/%41", "file:x", "files/a", "%", "file.jpg", "FILE"] {
             assert_eq!(parse_location(plain).unwrap(), Path::new(plain));
         }
-        assert_eq!(
-            parse_location("FILE://localhost/a%41").unwrap(),
-            Path::new("/aA")
-        );
+        assert_eq!(parse_location("FILE://localhost/a%41").unwrap(), Path::new("/aA"));
         assert_eq!(parse_location("file:/a").unwrap(), Path::new("/a"));
     }
 

@@ -45,10 +45,7 @@ impl Paths {
             hash.update(&self.bytes[start..end]);
             start = end;
         }
-        hash.finalize()
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect()
+        hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
     }
 }
 
@@ -58,9 +55,7 @@ mod tests {
 
     fn paths(entries: &[&str]) -> Paths {
         let mut paths = Paths::default();
-        entries
-            .iter()
-            .for_each(|entry| paths.push(entry.as_bytes()));
+        entries.iter().for_each(|entry| paths.push(entry.as_bytes()));
         paths
     }
 

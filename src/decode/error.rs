@@ -10,9 +10,7 @@ pub enum DecodeError {
     #[error("empty file: download it again or remove it from the dataset")]
     Empty,
     /// The first bytes belong to no image format that is known here.
-    #[error(
-        "not an image (no JPEG, PNG, WebP or BMP signature at the start): replace the file or remove it"
-    )]
+    #[error("not an image (no JPEG, PNG, WebP or BMP signature at the start): replace the file or remove it")]
     Unknown,
     /// A known format, or a variant of one, that is not decoded.
     #[error("unsupported {what}: convert it to baseline JPEG or PNG")]
@@ -33,9 +31,7 @@ pub enum DecodeError {
         limit: u64,
     },
     /// The data ends before the last pixel.
-    #[error(
-        "truncated {format}: {detail}; download it again, or use truncated=use to accept what is there"
-    )]
+    #[error("truncated {format}: {detail}; download it again, or use truncated=use to accept what is there")]
     Truncated {
         /// The format found.
         format: Format,

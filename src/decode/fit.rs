@@ -123,18 +123,9 @@ mod tests {
     #[test]
     fn ultralytics_rounds_sides_up_first() {
         // 640/500 * 333 = 426.24: letterbox rounds to 426, load_image to 427.
-        assert_eq!(
-            place(Fit::Letterbox, (500, 333), (640, 640)).scaled,
-            (640, 426)
-        );
-        assert_eq!(
-            place(Fit::Ultralytics, (500, 333), (640, 640)).scaled,
-            (640, 427)
-        );
+        assert_eq!(place(Fit::Letterbox, (500, 333), (640, 640)).scaled, (640, 426));
+        assert_eq!(place(Fit::Ultralytics, (500, 333), (640, 640)).scaled, (640, 427));
         assert_eq!(ultralytics_load_size((500, 333), (320, 640)), (640, 427));
-        assert_eq!(
-            place(Fit::Ultralytics, (500, 333), (320, 640)).scaled,
-            (320, 214)
-        );
+        assert_eq!(place(Fit::Ultralytics, (500, 333), (320, 640)).scaled, (320, 214));
     }
 }

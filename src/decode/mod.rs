@@ -34,9 +34,7 @@ mod sniff;
 
 pub use self::error::DecodeError;
 pub use self::fit::{Placement, place, ultralytics_load_size};
-pub use self::options::{
-    DEFAULT_MAX_PIXELS, DecodeOptions, Fit, Interpolation, OrientationMode, Truncated,
-};
+pub use self::options::{DEFAULT_MAX_PIXELS, DecodeOptions, Fit, Interpolation, OrientationMode, Truncated};
 pub use self::pixels::{Pixels, PixelsMut, Target};
 pub use self::sniff::{Format, Sniffed, sniff};
 
@@ -142,11 +140,7 @@ fn check_limit(header: &Header, options: &DecodeOptions) -> Result<(), DecodeErr
     let &Header { width, height, .. } = header;
     let limit = options.max_pixels;
     if limit != 0 && u64::from(width) * u64::from(height) > limit {
-        return Err(DecodeError::TooManyPixels {
-            width,
-            height,
-            limit,
-        });
+        return Err(DecodeError::TooManyPixels { width, height, limit });
     }
     Ok(())
 }
@@ -219,9 +213,7 @@ fn fill(
     output: (u32, u32),
     scratch: &mut Scratch,
 ) -> Result<Outcome, DecodeError> {
-    let Job {
-        header, options, ..
-    } = job;
+    let Job { header, options, .. } = job;
     let Scratch {
         raw,
         stored,
@@ -286,11 +278,7 @@ fn fill(
 }
 
 /// Decodes into `out`, which has the stored size.
-fn decode(
-    job: Job<'_>,
-    out: &mut PixelsMut<'_>,
-    raw: &mut Vec<u8>,
-) -> Result<Outcome, DecodeError> {
+fn decode(job: Job<'_>, out: &mut PixelsMut<'_>, raw: &mut Vec<u8>) -> Result<Outcome, DecodeError> {
     match job.header.format {
         Format::Jpeg => jpeg::decode(job, out, raw),
         Format::Png | Format::Webp | Format::Bmp => raster::decode(job, out, raw),

@@ -7,8 +7,7 @@ use super::pixels::{Pixels, PixelsMut};
 ///
 /// Only IFD0 is read, so thumbnails and looping IFD chains do not matter.
 pub(super) fn from_exif(tiff: &[u8]) -> u8 {
-    image::metadata::Orientation::from_exif_chunk(tiff)
-        .map_or(1, image::metadata::Orientation::to_exif)
+    image::metadata::Orientation::from_exif_chunk(tiff).map_or(1, image::metadata::Orientation::to_exif)
 }
 
 /// The orientation to apply under `mode`.
@@ -67,12 +66,7 @@ pub(super) fn apply(orientation: u8, src: Pixels<'_>, dst: &mut PixelsMut<'_>) {
         let row = dst.row_mut(target_y);
         if matches!(orientation, 2 | 3) {
             let source = src.row(y).as_chunks::<3>().0;
-            for (target, pixel) in row
-                .as_chunks_mut::<3>()
-                .0
-                .iter_mut()
-                .zip(source.iter().rev())
-            {
+            for (target, pixel) in row.as_chunks_mut::<3>().0.iter_mut().zip(source.iter().rev()) {
                 *target = *pixel;
             }
         } else {
@@ -103,11 +97,7 @@ mod tests {
         for (index, (letters, width)) in expected.into_iter().enumerate() {
             let mut out = vec![0; 18];
             let mut dst = PixelsMut::new(&mut out, width, 6 / width, width as usize * 3).unwrap();
-            apply(
-                index as u8 + 1,
-                Pixels::new(&src, 2, 3, 6).unwrap(),
-                &mut dst,
-            );
+            apply(index as u8 + 1, Pixels::new(&src, 2, 3, 6).unwrap(), &mut dst);
             let got: Vec<u8> = out.chunks(3).map(|p| p[0]).collect();
             assert_eq!(got, letters, "orientation {}", index + 1);
         }

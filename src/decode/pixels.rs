@@ -35,12 +35,7 @@ pub struct Pixels<'a> {
 impl<'a> Pixels<'a> {
     /// Wraps `data`. Both sides must be at least 1, `stride` at least `3 * width`, and the last row complete
     /// (without its padding); anything else is [`DecodeError::BadTarget`].
-    pub fn new(
-        data: &'a [u8],
-        width: u32,
-        height: u32,
-        stride: usize,
-    ) -> Result<Self, DecodeError> {
+    pub fn new(data: &'a [u8], width: u32, height: u32, stride: usize) -> Result<Self, DecodeError> {
         check(data.len(), width, height, stride)?;
         Ok(Self {
             data,
@@ -74,12 +69,7 @@ pub struct PixelsMut<'a> {
 
 impl<'a> PixelsMut<'a> {
     /// Wraps `data`, under the rules of [`Pixels::new`].
-    pub fn new(
-        data: &'a mut [u8],
-        width: u32,
-        height: u32,
-        stride: usize,
-    ) -> Result<Self, DecodeError> {
+    pub fn new(data: &'a mut [u8], width: u32, height: u32, stride: usize) -> Result<Self, DecodeError> {
         check(data.len(), width, height, stride)?;
         Ok(Self {
             data,
@@ -112,20 +102,12 @@ impl<'a> PixelsMut<'a> {
     }
 
     /// The part of `size` that begins at `offset` (left, top), or an error where it does not lie inside.
-    pub fn window(
-        &mut self,
-        offset: (u32, u32),
-        size: (u32, u32),
-    ) -> Result<PixelsMut<'_>, DecodeError> {
-        let inside = |offset: u32, side: u32, whole: u32| {
-            offset.checked_add(side).is_some_and(|end| end <= whole)
-        };
+    pub fn window(&mut self, offset: (u32, u32), size: (u32, u32)) -> Result<PixelsMut<'_>, DecodeError> {
+        let inside =
+            |offset: u32, side: u32, whole: u32| offset.checked_add(side).is_some_and(|end| end <= whole);
         let start = offset.1 as usize * self.stride + offset.0 as usize * 3;
         let len = self.data.len();
-        if inside(offset.0, size.0, self.width)
-            && inside(offset.1, size.1, self.height)
-            && start < len
-        {
+        if inside(offset.0, size.0, self.width) && inside(offset.1, size.1, self.height) && start < len {
             return PixelsMut::new(&mut self.data[start..], size.0, size.1, self.stride);
         }
         Err(DecodeError::BadTarget {

@@ -31,9 +31,7 @@ pub(super) fn probe(format: Format, bytes: &[u8]) -> Result<Header, DecodeError>
         (decoder.dimensions(), orientation)
     } else {
         (
-            BmpDecoder::new(Cursor::new(bytes))
-                .map_err(failed)?
-                .dimensions(),
+            BmpDecoder::new(Cursor::new(bytes)).map_err(failed)?.dimensions(),
             1,
         )
     };
@@ -47,10 +45,7 @@ fn probe_png(bytes: &[u8]) -> Result<Header, DecodeError> {
     let first = bytes.get(8..).unwrap_or_default();
     let ihdr = chunk(first).ok_or_else(cut)?;
     let (b"IHDR", &[w0, w1, w2, w3, h0, h1, h2, h3, ..]) = (&ihdr.name, ihdr.data) else {
-        return Err(DecodeError::corrupt(
-            Format::Png,
-            "its first chunk is not IHDR",
-        ));
+        return Err(DecodeError::corrupt(Format::Png, "its first chunk is not IHDR"));
     };
     let size = (
         u32::from_be_bytes([w0, w1, w2, w3]),
@@ -91,11 +86,7 @@ fn chunk(bytes: &[u8]) -> Option<Chunk<'_>> {
     })
 }
 
-fn header(
-    format: Format,
-    (width, height): (u32, u32),
-    orientation: u8,
-) -> Result<Header, DecodeError> {
+fn header(format: Format, (width, height): (u32, u32), orientation: u8) -> Result<Header, DecodeError> {
     if width == 0 || height == 0 {
         return Err(DecodeError::corrupt(
             format,
@@ -171,8 +162,8 @@ fn read(
         Ok(()) => Outcome::default(),
         Err(error) => {
             let error = failure(header.format, bytes, error);
-            let partial = matches!(header.format, Format::Png | Format::Bmp)
-                && options.truncated == Truncated::Use;
+            let partial =
+                matches!(header.format, Format::Png | Format::Bmp) && options.truncated == Truncated::Use;
             match error {
                 // These two decoders write row by row, so what was there has arrived.
                 DecodeError::Truncated { detail, .. } if partial => Outcome {
@@ -220,12 +211,7 @@ fn convert(
             out.copy_from_slice(row);
             continue;
         }
-        for (pixel, source) in out
-            .as_chunks_mut::<3>()
-            .0
-            .iter_mut()
-            .zip(row.chunks_exact(bytes))
-        {
+        for (pixel, source) in out.as_chunks_mut::<3>().0.iter_mut().zip(row.chunks_exact(bytes)) {
             *pixel = offsets.map(|offset| source[offset]);
         }
     }

@@ -131,20 +131,12 @@ fn is_markup(bytes: &[u8]) -> bool {
         .strip_prefix(b"\xef\xbb\xbf")
         .unwrap_or(bytes)
         .trim_ascii_start();
-    [
-        "<!doctype",
-        "<html",
-        "<?xml",
-        "<svg",
-        "<head",
-        "<body",
-        "<error",
-    ]
-    .iter()
-    .any(|tag| {
-        text.get(..tag.len())
-            .is_some_and(|start| start.eq_ignore_ascii_case(tag.as_bytes()))
-    })
+    ["<!doctype", "<html", "<?xml", "<svg", "<head", "<body", "<error"]
+        .iter()
+        .any(|tag| {
+            text.get(..tag.len())
+                .is_some_and(|start| start.eq_ignore_ascii_case(tag.as_bytes()))
+        })
 }
 
 #[cfg(test)]
@@ -158,14 +150,8 @@ mod tests {
         }
         assert_eq!(sniff(b"\0\0\0\x1cftypavif"), Sniffed::Unsupported("AVIF"));
         assert_eq!(sniff(b"\0\0\0\x18ftypheic"), Sniffed::Unsupported("HEIC"));
-        assert_eq!(
-            sniff(b"\n <!DOCTYPE html>"),
-            Sniffed::Unsupported("HTML or XML")
-        );
-        assert_eq!(
-            sniff(b"RIFF\0\0\0\0WEBPVP8 "),
-            Sniffed::Supported(Format::Webp)
-        );
+        assert_eq!(sniff(b"\n <!DOCTYPE html>"), Sniffed::Unsupported("HTML or XML"));
+        assert_eq!(sniff(b"RIFF\0\0\0\0WEBPVP8 "), Sniffed::Supported(Format::Webp));
     }
 
     #[test]

@@ -28,12 +28,7 @@ pub struct ParseDtypeError {
 
 impl Dtype {
     /// Every element type, the default first.
-    pub const ALL: [Dtype; 4] = [
-        Dtype::Float32,
-        Dtype::Uint8,
-        Dtype::Float16,
-        Dtype::Bfloat16,
-    ];
+    pub const ALL: [Dtype; 4] = [Dtype::Float32, Dtype::Uint8, Dtype::Float16, Dtype::Bfloat16];
 
     /// Bytes of one element.
     pub const fn size(self) -> usize {

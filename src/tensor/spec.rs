@@ -87,11 +87,7 @@ impl PackSpec {
     /// # Errors
     /// [`PackError::NormalizeUint8`] for mean and std with uint8, [`PackError::Mean`] and [`PackError::Std`] for
     /// numbers that cannot be computed with.
-    pub fn new(
-        dtype: Dtype,
-        layout: Layout,
-        normalize: Option<Normalize>,
-    ) -> Result<Self, PackError> {
+    pub fn new(dtype: Dtype, layout: Layout, normalize: Option<Normalize>) -> Result<Self, PackError> {
         if let Some(Normalize { mean, std }) = normalize {
             if !dtype.is_float() {
                 return Err(PackError::NormalizeUint8);

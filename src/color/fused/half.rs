@@ -34,10 +34,7 @@ pub(super) fn f16_bits(x: f32) -> u16 {
     // Normal: rebias the exponent and round as in `bf16_bits`, 13 bits lower; a carry moves into the exponent as it
     // should, up to infinity.
     let odd = magnitude >> 13 & 1;
-    let normal = magnitude
-        .wrapping_sub((127 - 15) << 23)
-        .wrapping_add(0xfff + odd)
-        >> 13;
+    let normal = magnitude.wrapping_sub((127 - 15) << 23).wrapping_add(0xfff + odd) >> 13;
     // Infinity, or NaN with its upper bits and made quiet.
     let special = if magnitude > 0x7f80_0000 {
         0x7e00 | magnitude >> 13 & 0x3ff
@@ -45,11 +42,7 @@ pub(super) fn f16_bits(x: f32) -> u16 {
         0x7c00
     };
 
-    let half = if magnitude < NORMAL {
-        subnormal
-    } else {
-        normal
-    };
+    let half = if magnitude < NORMAL { subnormal } else { normal };
     let half = if magnitude >= OVERFLOW { special } else { half };
     (half | sign) as u16
 }
@@ -63,8 +56,8 @@ mod tests {
         // Every sign, exponent and upper 8 bits of the significand, with lower bits around each place where the
         // casts round: all ties, their neighbours, carries, subnormals, overflow, infinities, NaN payloads.
         let lower = [
-            0, 1, 0xfff, 0x1000, 0x1001, 0x1fff, 0x2000, 0x2fff, 0x3000, 0x3001, 0x3fff, 0x4000,
-            0x5000, 0x7000, 0x7fff,
+            0, 1, 0xfff, 0x1000, 0x1001, 0x1fff, 0x2000, 0x2fff, 0x3000, 0x3001, 0x3fff, 0x4000, 0x5000,
+            0x7000, 0x7fff,
         ];
         for upper in 0..1 << 17 {
             for lower in lower {

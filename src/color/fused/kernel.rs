@@ -49,11 +49,7 @@ fn unit_or_one(x: f32) -> f32 {
 /// nothing below can be NaN or out of range. Gains that are legal but beyond every use (more than 2^20 turns, or a
 /// factor that overflows float32) take the definition itself, so that the common case may rely on finite factors.
 #[inline(always)]
-pub(super) fn jitter<const ANY: bool>(
-    values: &Rgb<Floats>,
-    jitter: &Jitter,
-    levels: &mut Rgb<Floats>,
-) {
+pub(super) fn jitter<const ANY: bool>(values: &Rgb<Floats>, jitter: &Jitter, levels: &mut Rgb<Floats>) {
     let tame = jitter.dh.abs() <= TAME_HUE && jitter.ks.is_finite() && jitter.kv.is_finite();
     if !tame {
         return jitter_by_definition(values, jitter, levels);

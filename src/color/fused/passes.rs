@@ -98,9 +98,7 @@ impl Task for PackFloats<'_, '_> {
         let mut levels = ZERO_FLOATS;
         let run = match src.order {
             FloatOrder::Hwc => FloatRun::Interleaved(src.data),
-            FloatOrder::Chw => {
-                FloatRun::Planar([0, 1, 2].map(|c| &src.data[c * pixels..(c + 1) * pixels]))
-            }
+            FloatOrder::Chw => FloatRun::Planar([0, 1, 2].map(|c| &src.data[c * pixels..(c + 1) * pixels])),
         };
         for (at, len) in blocks(pixels) {
             run.load(at, len, &mut values);
@@ -141,9 +139,7 @@ fn finish(levels: &mut Rgb<Floats>, spec: &PackSpec, slot: &mut Slot<'_>, at: us
 /// Start and length of the blocks of a run; only the last one can be short.
 #[inline(always)]
 fn blocks(len: usize) -> impl Iterator<Item = (usize, usize)> {
-    (0..len)
-        .step_by(BLOCK)
-        .map(move |at| (at, BLOCK.min(len - at)))
+    (0..len).step_by(BLOCK).map(move |at| (at, BLOCK.min(len - at)))
 }
 
 /// How many runs a frame has and how many pixels each: one, when its rows have no padding, else one per row.
@@ -164,11 +160,7 @@ fn runs_of(frame: &FrameRef<'_>) -> (usize, usize) {
 #[inline(always)]
 fn run_of<'a>(frame: &FrameRef<'a>, index: usize, len: usize) -> ByteRun<'a> {
     match frame.planes {
-        Planes::Packed {
-            format,
-            data,
-            stride,
-        } => {
+        Planes::Packed { format, data, stride } => {
             let bytes = &data[index * stride..][..len * format.pixel_stride()];
             if format.pixel_stride() == 3 {
                 ByteRun::Three {
@@ -192,11 +184,7 @@ fn run_of<'a>(frame: &FrameRef<'a>, index: usize, len: usize) -> ByteRun<'a> {
 #[inline(always)]
 fn run_of_mut<'a>(frame: &'a mut FrameMut<'_>, index: usize, len: usize) -> ByteRunMut<'a> {
     match &mut frame.planes {
-        PlanesMut::Packed {
-            format,
-            data,
-            stride,
-        } => {
+        PlanesMut::Packed { format, data, stride } => {
             let bytes = &mut data[index * *stride..][..len * format.pixel_stride()];
             if format.pixel_stride() == 3 {
                 ByteRunMut::Three {
@@ -215,11 +203,7 @@ fn run_of_mut<'a>(frame: &'a mut FrameMut<'_>, index: usize, len: usize) -> Byte
             strides,
         } => {
             let [sr, sg, sb] = strides.map(|stride| index * stride);
-            ByteRunMut::Planar([
-                &mut r[sr..][..len],
-                &mut g[sg..][..len],
-                &mut b[sb..][..len],
-            ])
+            ByteRunMut::Planar([&mut r[sr..][..len], &mut g[sg..][..len], &mut b[sb..][..len]])
         }
     }
 }

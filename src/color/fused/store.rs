@@ -113,13 +113,7 @@ impl<'a> Slot<'a> {
 
     /// The cast is a loop of its own: mixed with the stores of stride three it would not be vectorised.
     #[inline(always)]
-    fn store_half(
-        &mut self,
-        at: usize,
-        len: usize,
-        values: &Rgb<Floats>,
-        cast: impl Fn(f32) -> u16,
-    ) {
+    fn store_half(&mut self, at: usize, len: usize, values: &Rgb<Floats>, cast: impl Fn(f32) -> u16) {
         let mut halves = [[0_u16; BLOCK]; CHANNELS];
         for (halves, values) in halves.iter_mut().zip(values) {
             for (half, value) in halves.iter_mut().zip(values) {
@@ -172,11 +166,7 @@ fn place<T: Copy, const SIZE: usize>(
 
 /// Interleaves the first `out.len() / 3` pixels of three planes.
 #[inline(always)]
-fn interleave<T: Copy, E>(
-    [r, g, b]: [&[T; BLOCK]; 3],
-    element: impl Fn(T) -> E + Copy,
-    out: &mut [E],
-) {
+fn interleave<T: Copy, E>([r, g, b]: [&[T; BLOCK]; 3], element: impl Fn(T) -> E + Copy, out: &mut [E]) {
     // The whole block is by far the most frequent case and has a fixed length.
     if let Ok(out) = <&mut [E; CHANNELS * BLOCK]>::try_from(&mut *out) {
         for i in 0..BLOCK {

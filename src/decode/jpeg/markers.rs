@@ -193,13 +193,8 @@ impl Frame {
         let count = match members {
             // A scan of one component is not padded to the frame's MCU: it has one block each.
             &[only] if let Some(c) = self.components.get(only) => {
-                let columns = (width * u64::from(c.sampling.0))
-                    .div_ceil(h_max)
-                    .div_ceil(8);
-                columns
-                    * (height * u64::from(c.sampling.1))
-                        .div_ceil(v_max)
-                        .div_ceil(8)
+                let columns = (width * u64::from(c.sampling.0)).div_ceil(h_max).div_ceil(8);
+                columns * (height * u64::from(c.sampling.1)).div_ceil(v_max).div_ceil(8)
             }
             _ => width.div_ceil(8 * h_max) * height.div_ceil(8 * v_max),
         };
@@ -259,8 +254,7 @@ mod tests {
 
     #[test]
     fn fill_bytes_junk_and_standalone_markers_are_walked() {
-        let file =
-            b"\xff\xd8junk\xff\xff\xfe\0\x03x\xff\x01\xff\xda\0\x02ab\xff\0\xff\xd0cd\xff\xff\xd9";
+        let file = b"\xff\xd8junk\xff\xff\xfe\0\x03x\xff\x01\xff\xda\0\x02ab\xff\0\xff\xd0cd\xff\xff\xd9";
         let mut walk = Segments::new(file);
         let comment = walk.next().unwrap();
         assert_eq!(
@@ -292,10 +286,7 @@ mod tests {
 
     #[test]
     fn mcus_follow_the_sampling_factors() {
-        let component = |id, h, v| Component {
-            id,
-            sampling: (h, v),
-        };
+        let component = |id, h, v| Component { id, sampling: (h, v) };
         let components = vec![component(1, 2, 2), component(2, 1, 1), component(3, 1, 1)];
         let frame = Frame {
             marker: 0xc0,

@@ -32,8 +32,7 @@ pub(super) fn probe(bytes: &[u8]) -> Result<Header, DecodeError> {
             }
         }
     }
-    let frame =
-        frame.ok_or_else(|| DecodeError::truncated(Format::Jpeg, "it ends inside its header"))?;
+    let frame = frame.ok_or_else(|| DecodeError::truncated(Format::Jpeg, "it ends inside its header"))?;
     if let Some(what) = unsupported(&frame) {
         return Err(DecodeError::unsupported(format!("JPEG ({what})")));
     }
@@ -172,12 +171,7 @@ fn pixels(
 
 /// Inverted ink to light: each channel times black, divided by 255 and rounded.
 fn multiply_ink(ink: &[u8], order: ChannelOrder, out: &mut [u8]) {
-    for (pixel, &[c, m, y, k]) in out
-        .as_chunks_mut::<3>()
-        .0
-        .iter_mut()
-        .zip(ink.as_chunks::<4>().0)
-    {
+    for (pixel, &[c, m, y, k]) in out.as_chunks_mut::<3>().0.iter_mut().zip(ink.as_chunks::<4>().0) {
         let times_black = |ink: u8| ((u32::from(ink) * u32::from(k) + 127) / 255) as u8;
         let (r, g, b) = (times_black(c), times_black(m), times_black(y));
         *pixel = match order {

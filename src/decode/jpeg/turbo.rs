@@ -72,8 +72,7 @@ impl<'a> Decompressor<'a> {
     pub fn new(bytes: &'a [u8]) -> Result<Self, String> {
         // SAFETY: tj3Init takes no pointers; it returns null or a handle that Drop gives back.
         let handle = unsafe { raw::tj3Init(raw::TJINIT_TJINIT_DECOMPRESS as c_int) };
-        let handle =
-            NonNull::new(handle).ok_or("libjpeg-turbo could not be initialised (out of memory)")?;
+        let handle = NonNull::new(handle).ok_or("libjpeg-turbo could not be initialised (out of memory)")?;
         let info = Info {
             width: 0,
             height: 0,
@@ -93,8 +92,7 @@ impl<'a> Decompressor<'a> {
         // No copies of ICC profiles: they are not used.
         this.set(raw::TJPARAM_TJPARAM_SAVEMARKERS, 0)?;
         // SAFETY: the handle is live, and pointer and length describe `bytes`, which outlives `self`.
-        let status =
-            unsafe { raw::tj3DecompressHeader(this.raw(), bytes.as_ptr(), bytes.len() as _) };
+        let status = unsafe { raw::tj3DecompressHeader(this.raw(), bytes.as_ptr(), bytes.len() as _) };
         if status != 0 {
             let message = this.message();
             if !is_warning(&message) {
@@ -127,9 +125,8 @@ impl<'a> Decompressor<'a> {
     /// whole: these pixels are not those of any other program.
     pub fn shrink(&mut self) -> Result<(), String> {
         // SAFETY: the handle is live; the argument is passed by value.
-        let status = unsafe {
-            raw::tj3SetScalingFactor(self.raw(), raw::tjscalingfactor { num: 1, denom: 8 })
-        };
+        let status =
+            unsafe { raw::tj3SetScalingFactor(self.raw(), raw::tjscalingfactor { num: 1, denom: 8 }) };
         if status != 0 {
             return Err(self.message());
         }
@@ -163,10 +160,7 @@ impl<'a> Decompressor<'a> {
             return Err(format!("rows of {stride} bytes are too long"));
         };
         if stride < row || out.len() < needed {
-            return Err(format!(
-                "{} bytes cannot hold {width}x{height} pixels",
-                out.len()
-            ));
+            return Err(format!("{} bytes cannot hold {width}x{height} pixels", out.len()));
         }
         // SAFETY: the handle is live and `bytes` is the slice whose header was read; the library reads that header
         // again and so arrives at the same size (`shrink` included). It writes `row` bytes at each multiple of
@@ -199,11 +193,7 @@ impl<'a> Decompressor<'a> {
     fn set(&mut self, parameter: raw::TJPARAM, value: c_int) -> Result<(), String> {
         // SAFETY: the handle is live; the other arguments are numbers, which the library checks.
         let status = unsafe { raw::tj3Set(self.raw(), parameter as c_int, value) };
-        if status == 0 {
-            Ok(())
-        } else {
-            Err(self.message())
-        }
+        if status == 0 { Ok(()) } else { Err(self.message()) }
     }
 
     fn get(&self, parameter: raw::TJPARAM) -> c_int {

@@ -68,10 +68,7 @@ impl<'a> Anatomy<'a> {
                 0xe1..=0xed | 0xef | 0xfe | 0x01 | 0xd0..=SOI => {}
                 SOS => {
                     let entropy = walk.entropy();
-                    if let Some(scan) = frame
-                        .as_ref()
-                        .and_then(|frame| Scan::parse(&segment, frame))
-                    {
+                    if let Some(scan) = frame.as_ref().and_then(|frame| Scan::parse(&segment, frame)) {
                         this.note(&scan);
                         this.last_scan = Some((scan.members, interval));
                     }

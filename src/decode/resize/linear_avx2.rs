@@ -5,10 +5,7 @@ use std::arch::x86_64::*;
 use super::linear::{Column, Passes, horizontal_scalar, vertical_body};
 
 /// Only to be used where AVX2 was detected: [`Passes::best`] does.
-pub(super) const PASSES: Passes = Passes {
-    horizontal,
-    vertical,
-};
+pub(super) const PASSES: Passes = Passes { horizontal, vertical };
 
 /// See [`horizontal_scalar`].
 fn horizontal(src: &[u8], columns: &[Column], out: &mut [i16]) {
@@ -43,10 +40,7 @@ fn horizontal_avx2(src: &[u8], columns: &[Column], out: &mut [i16]) {
         0, -1, 3, -1, 1, -1, 4, -1, 2, -1, 5, -1, -1, -1, -1, -1, //
         0, -1, 3, -1, 1, -1, 4, -1, 2, -1, 5, -1, -1, -1, -1, -1,
     );
-    let load = |c: &Column| match src
-        .get(c.offset as usize..)
-        .and_then(<[u8]>::first_chunk::<8>)
-    {
+    let load = |c: &Column| match src.get(c.offset as usize..).and_then(<[u8]>::first_chunk::<8>) {
         Some(bytes) => i64::from_le_bytes(*bytes),
         None => 0,
     };

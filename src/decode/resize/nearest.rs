@@ -14,9 +14,8 @@ pub fn resize_nearest(
     scratch: &mut ResizeScratch,
 ) -> Result<(), DecodeError> {
     let ((src_w, src_h), (dst_w, dst_h)) = (src.size(), dst.size());
-    let pick = |d: u32, scale: f64, side: u32| {
-        ((f64::from(d) * scale).floor() as usize).min(side as usize - 1)
-    };
+    let pick =
+        |d: u32, scale: f64, side: u32| ((f64::from(d) * scale).floor() as usize).min(side as usize - 1);
     let x_scale = scale(src_w, dst_w);
     let columns = cleared(&mut scratch.columns, dst_w as usize)?;
     columns.extend((0..dst_w).map(|d| pick(d, x_scale, src_w)));

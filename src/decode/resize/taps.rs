@@ -36,11 +36,7 @@ impl Tap {
         let first = (f64::from(d) * scale).floor();
         // OpenCV multiplies by the unrounded quotient here, which is the reciprocal of its scale only in theory.
         let reach = (f64::from(d) + 1.0 - (first + 1.0) / scale) as f32;
-        let fraction = if reach <= 0.0 {
-            0.0
-        } else {
-            reach - reach.floor()
-        };
+        let fraction = if reach <= 0.0 { 0.0 } else { reach - reach.floor() };
         Self::new(first as f32, fraction)
     }
 
