@@ -88,41 +88,25 @@ fn main() {
             ("u8 -> float32 nhwc, no jitter", float32.clone(), None),
         ] {
             let mut slot = vec![0; spec.sample_bytes(SIDE, SIDE)];
-            cases.push(Case::new(
-                format!("fused {name} {what}"),
-                CALLS,
-                move || {
-                    fused::pack_on(backend, black_box(&frame), jitter, &spec, &mut slot).unwrap();
-                    black_box(&mut slot);
-                },
-            ));
+            cases.push(Case::new(format!("fused {name} {what}"), CALLS, move || {
+                fused::pack_on(backend, black_box(&frame), jitter, &spec, &mut slot).unwrap();
+                black_box(&mut slot);
+            }));
         }
         let (mut slot, spec, jitter) = (vec![0; bytes], float32.clone(), &jitter);
         cases.push(Case::new(
             format!("fused {name} float32 -> float32 nhwc"),
             CALLS,
             move || {
-                fused::pack_f32_on(
-                    backend,
-                    black_box(&float_frame),
-                    Some(jitter),
-                    &spec,
-                    &mut slot,
-                )
-                .unwrap();
+                fused::pack_f32_on(backend, black_box(&float_frame), Some(jitter), &spec, &mut slot).unwrap();
                 black_box(&mut slot);
             },
         ));
         let mut own = pixels.clone();
-        cases.push(Case::new(
-            format!("fused {name} u8 in place"),
-            CALLS,
-            move || {
-                let mut frame =
-                    FrameMut::packed(PixelFormat::Rgb, SIDE, SIDE, &mut own, SIDE * 3).unwrap();
-                fused::jitter_frame_on(backend, black_box(&mut frame), jitter);
-            },
-        ));
+        cases.push(Case::new(format!("fused {name} u8 in place"), CALLS, move || {
+            let mut frame = FrameMut::packed(PixelFormat::Rgb, SIDE, SIDE, &mut own, SIDE * 3).unwrap();
+            fused::jitter_frame_on(backend, black_box(&mut frame), jitter);
+        }));
     }
     cases.push(Case::new("native u8 -> float32 nhwc", 1, || {
         native::jitter_and_pack(

@@ -9,9 +9,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use epochfeed::color::fused::{self, Backend};
-use epochfeed::color::{
-    FloatFrame, FrameMut, FrameRef, Gains, Jitter, PixelFormat, native, reference,
-};
+use epochfeed::color::{FloatFrame, FrameMut, FrameRef, Gains, Jitter, PixelFormat, native, reference};
 use epochfeed::tensor::{Dtype, Layout, PackSpec};
 use sha2::{Digest, Sha256};
 
@@ -82,11 +80,7 @@ impl Chunk {
     /// The definition.
     fn define(&mut self, r: u8, jitter: &Jitter) {
         self.input = colours(r);
-        self.floats = self
-            .input
-            .iter()
-            .map(|rgb| rgb.map(reference::restore))
-            .collect();
+        self.floats = self.input.iter().map(|rgb| rgb.map(reference::restore)).collect();
         for (i, rgb) in self.floats.iter().enumerate() {
             for c in 0..3 {
                 self.planes[c * CHUNK + i] = rgb[c];
@@ -101,44 +95,24 @@ impl Chunk {
     }
 
     fn check_native(&mut self, gains: &Gains, jitter: &Jitter) {
-        let frame = FrameRef::packed(
-            PixelFormat::Rgb,
-            SIDE,
-            SIDE,
-            self.input.as_flattened(),
-            SIDE * 3,
-        )
-        .unwrap();
+        let frame =
+            FrameRef::packed(PixelFormat::Rgb, SIDE, SIDE, self.input.as_flattened(), SIDE * 3).unwrap();
         let float32 = PackSpec::default();
-        native::jitter_and_pack(
-            &frame,
-            jitter,
-            &float32,
-            &mut self.output,
-            &mut self.scratch,
-        )
-        .unwrap();
+        native::jitter_and_pack(&frame, jitter, &float32, &mut self.output, &mut self.scratch).unwrap();
         assert!(
             self.output == self.restored,
             "native, uint8 to float32, gains {gains}"
         );
         let mut bytes = self.input.as_flattened().to_vec();
-        let mut frame =
-            FrameMut::packed(PixelFormat::Rgb, SIDE, SIDE, &mut bytes, SIDE * 3).unwrap();
+        let mut frame = FrameMut::packed(PixelFormat::Rgb, SIDE, SIDE, &mut bytes, SIDE * 3).unwrap();
         native::jitter_frame(&mut frame, jitter, &mut self.scratch);
         assert!(bytes == self.levels, "native, in place, gains {gains}");
     }
 
     fn check_fused(&mut self, backend: Backend, gains: &Gains, jitter: &Jitter) {
         let name = backend.as_str();
-        let frame = FrameRef::packed(
-            PixelFormat::Rgb,
-            SIDE,
-            SIDE,
-            self.input.as_flattened(),
-            SIDE * 3,
-        )
-        .unwrap();
+        let frame =
+            FrameRef::packed(PixelFormat::Rgb, SIDE, SIDE, self.input.as_flattened(), SIDE * 3).unwrap();
         let float32 = PackSpec::default();
         fused::pack_on(backend, &frame, Some(jitter), &float32, &mut self.output).unwrap();
         assert!(
@@ -165,14 +139,7 @@ impl Chunk {
             "fused {name}, float32 to float32, gains {gains}"
         );
         let chw = FloatFrame::chw(SIDE, SIDE, &self.planes).unwrap();
-        fused::pack_f32_on(
-            backend,
-            &chw,
-            Some(jitter),
-            &uint8,
-            &mut self.output[..CHUNK * 3],
-        )
-        .unwrap();
+        fused::pack_f32_on(backend, &chw, Some(jitter), &uint8, &mut self.output[..CHUNK * 3]).unwrap();
         assert!(
             self.output[..CHUNK * 3] == self.levels,
             "fused {name}, float32 to uint8, gains {gains}"
@@ -231,13 +198,11 @@ fn zero_gains_are_the_identity() {
         }
         let mut bytes = input.as_flattened().to_vec();
         for backend in Backend::available() {
-            let mut frame =
-                FrameMut::packed(PixelFormat::Rgb, SIDE, SIDE, &mut bytes, SIDE * 3).unwrap();
+            let mut frame = FrameMut::packed(PixelFormat::Rgb, SIDE, SIDE, &mut bytes, SIDE * 3).unwrap();
             fused::jitter_frame_on(backend, &mut frame, &jitter);
             assert!(bytes == input.as_flattened(), "fused {}", backend.as_str());
         }
-        let mut frame =
-            FrameMut::packed(PixelFormat::Rgb, SIDE, SIDE, &mut bytes, SIDE * 3).unwrap();
+        let mut frame = FrameMut::packed(PixelFormat::Rgb, SIDE, SIDE, &mut bytes, SIDE * 3).unwrap();
         native::jitter_frame(&mut frame, &jitter, &mut scratch);
         assert!(bytes == input.as_flattened(), "native");
     }

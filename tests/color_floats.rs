@@ -69,10 +69,7 @@ fn extremes_equal_the_published_pixels() {
             None => groups.push((gains, vec![pixel], vec![level])),
         }
     }
-    assert_eq!(
-        groups.iter().map(|group| group.1.len()).sum::<usize>(),
-        5488
-    );
+    assert_eq!(groups.iter().map(|group| group.1.len()).sum::<usize>(), 5488);
     for (gains, pixels, want) in &groups {
         let jitter = Jitter::from(*gains);
         let defined: Vec<_> = pixels
@@ -117,17 +114,7 @@ fn special_numbers_equal_the_definition() {
             pixels.extend(specials.map(|b| [r, g, b]));
         }
     }
-    for dh in [
-        0.0,
-        -0.0,
-        0.25,
-        -1.0,
-        1e5,
-        1e9,
-        -3e38,
-        f32::INFINITY,
-        f32::NAN,
-    ] {
+    for dh in [0.0, -0.0, 0.25, -1.0, 1e5, 1e9, -3e38, f32::INFINITY, f32::NAN] {
         for ks in [0.0, 1.0, -1.0, 1e10, 3e38, f32::INFINITY, f32::NAN] {
             for kv in [0.0, 1.0, -2.0, 1e30, 3e38, f32::INFINITY, f32::NAN] {
                 check(&pixels, &Jitter { dh, ks, kv }).unwrap();

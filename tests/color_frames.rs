@@ -59,17 +59,9 @@ impl Memory {
         match self.format {
             PixelFormat::Rgbp => {
                 let planes: Vec<&[u8]> = self.bytes.chunks_exact(self.bytes.len() / 3).collect();
-                FrameRef::planar(
-                    self.width,
-                    HEIGHT,
-                    [planes[0], planes[1], planes[2]],
-                    strides,
-                )
-                .unwrap()
+                FrameRef::planar(self.width, HEIGHT, [planes[0], planes[1], planes[2]], strides).unwrap()
             }
-            format => {
-                FrameRef::packed(format, self.width, HEIGHT, &self.bytes, self.stride).unwrap()
-            }
+            format => FrameRef::packed(format, self.width, HEIGHT, &self.bytes, self.stride).unwrap(),
         }
     }
 
@@ -81,9 +73,7 @@ impl Memory {
                 let (g, b) = rest.split_at_mut(plane);
                 FrameMut::planar(self.width, HEIGHT, [r, g, b], [self.stride; 3]).unwrap()
             }
-            format => {
-                FrameMut::packed(format, self.width, HEIGHT, &mut self.bytes, self.stride).unwrap()
-            }
+            format => FrameMut::packed(format, self.width, HEIGHT, &mut self.bytes, self.stride).unwrap(),
         }
     }
 }
@@ -211,10 +201,7 @@ fn pack_of_every_format_type_and_layout() {
                     assert!(slot == plain_want, "native, plain, {what}");
                 }
             }
-            let floats: Vec<[f32; 3]> = pixels
-                .iter()
-                .map(|rgb| rgb.map(reference::restore))
-                .collect();
+            let floats: Vec<[f32; 3]> = pixels.iter().map(|rgb| rgb.map(reference::restore)).collect();
             let planes: Vec<f32> = (0..3)
                 .flat_map(|c| floats.iter().map(move |rgb| rgb[c]))
                 .collect();
@@ -255,17 +242,11 @@ fn memory_that_is_no_frame_is_refused() {
     };
     assert_eq!(
         packed(PixelFormat::Rgb, 0, 4, 10, 3),
-        Err(FrameError::Empty {
-            width: 0,
-            height: 4
-        })
+        Err(FrameError::Empty { width: 0, height: 4 })
     );
     assert_eq!(
         packed(PixelFormat::Rgb, 4, 0, 10, 12),
-        Err(FrameError::Empty {
-            width: 4,
-            height: 0
-        })
+        Err(FrameError::Empty { width: 4, height: 0 })
     );
     assert_eq!(
         packed(PixelFormat::Rgbp, 1, 1, 3, 3),
@@ -335,10 +316,7 @@ fn slots_of_another_size_are_refused() {
         expected: 48,
         actual: 47,
     };
-    assert_eq!(
-        fused::pack(&frame, None, &spec, &mut slot),
-        Err(want.clone())
-    );
+    assert_eq!(fused::pack(&frame, None, &spec, &mut slot), Err(want.clone()));
     assert_eq!(
         native::pack(&frame, &spec, &mut slot, &mut native::Scratch::new()),
         Err(want)
@@ -347,8 +325,7 @@ fn slots_of_another_size_are_refused() {
 
 #[test]
 fn normalisations_that_cannot_be_computed_are_refused() {
-    let new =
-        |mean, std| PackSpec::new(Dtype::Float32, Layout::Nhwc, Some(Normalize { mean, std }));
+    let new = |mean, std| PackSpec::new(Dtype::Float32, Layout::Nhwc, Some(Normalize { mean, std }));
     assert!(new([0.0; 3], [1.0; 3]).is_ok());
     assert_eq!(
         new([0.0; 3], [1.0, 0.0, 1.0]),
@@ -359,10 +336,7 @@ fn normalisations_that_cannot_be_computed_are_refused() {
     );
     assert!(matches!(
         new([0.0; 3], [1.0, 1.0, f32::NAN]),
-        Err(PackError::Std {
-            channel: "blue",
-            ..
-        })
+        Err(PackError::Std { channel: "blue", .. })
     ));
     assert_eq!(
         new([f32::INFINITY, 0.0, 0.0], [1.0; 3]),

@@ -16,12 +16,8 @@ const INDICES: [u64; 6] = [0, 1, 2, 1000, 118_286, 1 << 33];
 
 /// The vectors as the file has them: 17 significant digits, which a float64 is read back from exactly.
 fn vectors() -> String {
-    let mut text =
-        String::from("seed\tepoch\tindex\trange_h\trange_s\trange_v\thue\tsaturation\tvalue\n");
-    for ranges in [
-        GainRanges::default(),
-        GainRanges::new(1.0, 1.0, 1.0).unwrap(),
-    ] {
+    let mut text = String::from("seed\tepoch\tindex\trange_h\trange_s\trange_v\thue\tsaturation\tvalue\n");
+    for ranges in [GainRanges::default(), GainRanges::new(1.0, 1.0, 1.0).unwrap()] {
         for seed in SEEDS {
             for epoch in EPOCHS {
                 for index in INDICES {
@@ -82,11 +78,7 @@ fn draws_differ_by_seed_epoch_and_index_and_stay_in_range() {
                 u64::MAX,
             ] {
                 let gains = draw_gains(seed, epoch, index, &ranges);
-                assert!(
-                    gains.hue.abs() <= 0.5
-                        && gains.saturation.abs() <= 1.0
-                        && gains.value.abs() <= 0.25
-                );
+                assert!(gains.hue.abs() <= 0.5 && gains.saturation.abs() <= 1.0 && gains.value.abs() <= 0.25);
                 assert!(
                     seen.insert(gains.to_string()),
                     "seed {seed} epoch {epoch} index {index} repeats {gains}"
@@ -105,10 +97,7 @@ fn the_mean_of_many_draws_is_zero() {
     let mut sums = [0.0; 3];
     for index in 0..count {
         let gains = draw_gains(7, 0, index, &ranges);
-        for (sum, gain) in sums
-            .iter_mut()
-            .zip([gains.hue, gains.saturation, gains.value])
-        {
+        for (sum, gain) in sums.iter_mut().zip([gains.hue, gains.saturation, gains.value]) {
             *sum += gain;
         }
     }

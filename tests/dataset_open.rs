@@ -109,22 +109,15 @@ fn links_are_followed_and_loops_end() {
         b"twice/near.jpg",
     ];
     assert_eq!(relative(&dataset, root), expected);
-    assert!(matches!(
-        dataset.open_ahead(0).read(),
-        Err(ReadError::Missing)
-    ));
-    assert!(matches!(
-        dataset.open_ahead(2).read(),
-        Err(ReadError::Io(_))
-    ));
+    assert!(matches!(dataset.open_ahead(0).read(), Err(ReadError::Missing)));
+    assert!(matches!(dataset.open_ahead(2).read(), Err(ReadError::Io(_))));
 }
 
 #[test]
 fn a_list_is_literal_and_relative_to_its_folder() {
     let folder = folder(&[b"img/a.jpg", b"img/*.jpg", b"img/caf\xe9.jpg", b"%05d.jpg"]);
     let absolute = folder.path().join("img/a.jpg");
-    let mut text =
-        b"\xef\xbb\xbfimg/*.jpg\r\n\r\n%05d.jpg\r\nimg/caf\xe9.jpg\r\nimg/a.jpg\r\n../".to_vec();
+    let mut text = b"\xef\xbb\xbfimg/*.jpg\r\n\r\n%05d.jpg\r\nimg/caf\xe9.jpg\r\nimg/a.jpg\r\n../".to_vec();
     text.extend_from_slice(folder.path().file_name().unwrap().as_bytes());
     text.extend_from_slice(b"/img/a.jpg\r\nmissing.jpg\r\nimg\r\n");
     text.extend_from_slice(absolute.as_os_str().as_bytes());
@@ -173,10 +166,7 @@ fn one_image_is_told_by_content_or_by_name() {
         (put("empty.txt", b""), "lists no images"),
         (put("page.txt", b"<!doctype html><p>404"), "HTML"),
         (
-            put(
-                "pointer.txt",
-                b"version https://git-lfs.github.com/spec/v1\n",
-            ),
+            put("pointer.txt", b"version https://git-lfs.github.com/spec/v1\n"),
             "git-lfs",
         ),
         (
@@ -201,10 +191,7 @@ fn what_cannot_be_opened_is_named() {
     let missing = folder.path().join("no such folder");
     assert!(matches!(Dataset::open(&missing), Err(DatasetError::Missing(path)) if path == missing));
     let message = Dataset::open(&missing).unwrap_err().to_string();
-    assert!(
-        message.contains("no such folder does not exist"),
-        "{message}"
-    );
+    assert!(message.contains("no such folder does not exist"), "{message}");
     let message = Dataset::open(folder.path()).unwrap_err().to_string();
     assert!(
         message.contains("holds no images") && message.contains("webp"),
@@ -222,8 +209,7 @@ fn permissions_are_reported() {
     let folder = folder(&[b"a.jpg", b"locked/b.jpg"]);
     let (file, locked) = (folder.path().join("a.jpg"), folder.path().join("locked"));
     let dataset = Dataset::open(folder.path()).unwrap();
-    let set =
-        |path: &PathBuf, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    let set = |path: &PathBuf, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     set(&file, 0);
     set(&locked, 0);
     if may_read(&file) {
@@ -261,10 +247,7 @@ fn a_named_pipe_does_not_hang_anyone() {
     ));
     fs::write(folder.path().join("list.txt"), "pipe.jpg\n").unwrap();
     let dataset = Dataset::open(&folder.path().join("list.txt")).unwrap();
-    assert!(matches!(
-        dataset.open_ahead(0).read(),
-        Err(ReadError::NotAFile)
-    ));
+    assert!(matches!(dataset.open_ahead(0).read(), Err(ReadError::NotAFile)));
 }
 
 #[test]
@@ -280,10 +263,7 @@ fn a_file_that_shrinks_or_vanishes_between_opening_and_reading() {
     fs::write(folder.path().join("b.jpg"), "").unwrap();
     assert_eq!(first.read().unwrap(), b"a.jpg", "what is open can be read");
     assert!(matches!(second.read(), Err(ReadError::Empty)));
-    assert!(matches!(
-        dataset.open_ahead(0).read(),
-        Err(ReadError::Missing)
-    ));
+    assert!(matches!(dataset.open_ahead(0).read(), Err(ReadError::Missing)));
 }
 
 #[test]
@@ -293,12 +273,7 @@ fn the_fingerprint_is_about_names_and_not_about_places() {
         folder(&[b"b.jpg", b"a.jpg"]),
         folder(&[b"a.jpg", b"c.jpg"]),
     );
-    let print = |folder: &TempDir| {
-        Dataset::open(folder.path())
-            .unwrap()
-            .fingerprint()
-            .to_owned()
-    };
+    let print = |folder: &TempDir| Dataset::open(folder.path()).unwrap().fingerprint().to_owned();
     assert_eq!(print(&one), print(&two));
     assert_ne!(print(&one), print(&three));
     fs::write(one.path().join("list.txt"), "b.jpg\na.jpg\n").unwrap();

@@ -6,8 +6,8 @@
 use std::path::{Path, PathBuf};
 
 use epochfeed::decode::{
-    ChannelOrder, DecodeError, DecodeOptions, Decoded, Fit, OrientationMode, Scratch, Target,
-    Truncated, decode_into, probe,
+    ChannelOrder, DecodeError, DecodeOptions, Decoded, Fit, OrientationMode, Scratch, Target, Truncated,
+    decode_into, probe,
 };
 
 fn cases() -> PathBuf {
@@ -45,9 +45,7 @@ fn manifest() -> Vec<Case> {
         .collect();
     assert_eq!(
         cases.len(),
-        std::fs::read_dir(self::cases().join("img"))
-            .unwrap()
-            .count(),
+        std::fs::read_dir(self::cases().join("img")).unwrap().count(),
         "manifest and folder differ"
     );
     cases
@@ -97,20 +95,14 @@ fn decode(
 /// An expected picture. It is read with the `image` crate directly, not with the code under test.
 fn expected(file: &str) -> Option<(Vec<u8>, (u32, u32))> {
     let path = cases().join("expected").join(file);
-    let picture = path
-        .exists()
-        .then(|| image::open(path).unwrap().to_rgb8())?;
+    let picture = path.exists().then(|| image::open(path).unwrap().to_rgb8())?;
     let size = picture.dimensions();
     Some((picture.into_raw(), size))
 }
 
 fn greatest_difference(a: &[u8], b: &[u8]) -> u8 {
     assert_eq!(a.len(), b.len());
-    a.iter()
-        .zip(b)
-        .map(|(a, b)| a.abs_diff(*b))
-        .max()
-        .unwrap_or(0)
+    a.iter().zip(b).map(|(a, b)| a.abs_diff(*b)).max().unwrap_or(0)
 }
 
 /// Only CMYK may differ at all, by the way the two inks are multiplied.
@@ -161,16 +153,12 @@ fn every_file_under_both_policies_for_truncation() {
                 }
                 "policy" | "decode-or-unsupported" if result.is_err() => {
                     // What is refused here, and why, is in the test of the messages.
-                    assert!(
-                        REFUSED.iter().any(|(file, _)| file == name),
-                        "{name}: {result:?}"
-                    );
+                    assert!(REFUSED.iter().any(|(file, _)| file == name), "{name}: {result:?}");
                     continue;
                 }
                 _ => {}
             }
-            let (pixels, size, decoded) =
-                result.unwrap_or_else(|error| panic!("{name} {policy:?}: {error}"));
+            let (pixels, size, decoded) = result.unwrap_or_else(|error| panic!("{name} {policy:?}: {error}"));
             assert_eq!(Some(size), case.size, "{name}");
             assert_eq!(decoded.truncated, cut, "{name}");
             let complaint = cut || DAMAGED.contains(&name.as_str());
@@ -242,9 +230,7 @@ fn bgr_is_rgb_with_the_channels_exchanged() {
         };
         let rgb = run(ChannelOrder::Rgb, &mut scratch);
         let bgr = run(ChannelOrder::Bgr, &mut scratch).map(|(mut pixels, size, decoded)| {
-            pixels
-                .chunks_exact_mut(3)
-                .for_each(|pixel| pixel.swap(0, 2));
+            pixels.chunks_exact_mut(3).for_each(|pixel| pixel.swap(0, 2));
             (pixels, size, decoded)
         });
         assert!(rgb == bgr, "{}", case.name);
@@ -266,11 +252,7 @@ fn buffers_carry_nothing_from_file_to_file() {
                 scratch,
             )
         };
-        assert!(
-            run(&mut shared) == run(&mut Scratch::default()),
-            "{}",
-            case.name
-        );
+        assert!(run(&mut shared) == run(&mut Scratch::default()), "{}", case.name);
     }
 }
 
@@ -373,14 +355,7 @@ fn without_a_fit_the_sizes_must_agree() {
         height: 64,
         order: ChannelOrder::Rgb,
     };
-    let error = decode_into(
-        &bytes,
-        &header,
-        &options,
-        &mut target,
-        &mut Scratch::default(),
-    )
-    .unwrap_err();
+    let error = decode_into(&bytes, &header, &options, &mut target, &mut Scratch::default()).unwrap_err();
     assert_eq!(
         error,
         DecodeError::SizeMismatch {
@@ -395,13 +370,6 @@ fn without_a_fit_the_sizes_must_agree() {
         height: 96,
         order: ChannelOrder::Rgb,
     };
-    let error = decode_into(
-        &bytes,
-        &header,
-        &options,
-        &mut target,
-        &mut Scratch::default(),
-    )
-    .unwrap_err();
+    let error = decode_into(&bytes, &header, &options, &mut target, &mut Scratch::default()).unwrap_err();
     assert!(matches!(error, DecodeError::BadTarget { .. }));
 }

@@ -59,16 +59,8 @@ fn try_everything(bytes: &[u8], scratch: &mut Scratch) {
     for truncated in [Truncated::Fail, Truncated::Use] {
         for (fit, interpolation, orientation) in [
             (Fit::None, Interpolation::Linear, OrientationMode::Ignore),
-            (
-                Fit::Letterbox,
-                Interpolation::Linear,
-                OrientationMode::Apply,
-            ),
-            (
-                Fit::Ultralytics,
-                Interpolation::Area,
-                OrientationMode::Apply,
-            ),
+            (Fit::Letterbox, Interpolation::Linear, OrientationMode::Apply),
+            (Fit::Ultralytics, Interpolation::Area, OrientationMode::Apply),
             (Fit::Stretch, Interpolation::Nearest, OrientationMode::Apply),
         ] {
             let options = DecodeOptions {

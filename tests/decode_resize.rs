@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use epochfeed::decode::{
-    ChannelOrder, DecodeOptions, Fit, Interpolation, Pixels, PixelsMut, Scratch, Target,
-    decode_into, place, probe, resize,
+    ChannelOrder, DecodeOptions, Fit, Interpolation, Pixels, PixelsMut, Scratch, Target, decode_into, place,
+    probe, resize,
 };
 use sha2::{Digest, Sha256};
 

@@ -2,8 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use epochfeed::decode::{
-    ChannelOrder, DecodeError, DecodeOptions, Decoded, Fit, Scratch, Target, Truncated,
-    decode_into, probe,
+    ChannelOrder, DecodeError, DecodeOptions, Decoded, Fit, Scratch, Target, Truncated, decode_into, probe,
 };
 
 const BASELINE: &[u8] = include_bytes!("data/jpeg/baseline.jpg");
@@ -35,13 +34,7 @@ fn decode(bytes: &[u8], truncated: Truncated) -> Result<(Vec<u8>, Decoded), Deco
         height,
         order: ChannelOrder::Rgb,
     };
-    let decoded = decode_into(
-        bytes,
-        &header,
-        &options,
-        &mut target,
-        &mut Scratch::default(),
-    )?;
+    let decoded = decode_into(bytes, &header, &options, &mut target, &mut Scratch::default())?;
     Ok((frame, decoded))
 }
 
@@ -114,15 +107,11 @@ fn with_use_every_cut_behind_the_header_gives_pixels() {
         ("cmyk", CMYK),
     ] {
         let (whole, _) = decode(file, Truncated::Use).unwrap();
-        let scan = file
-            .windows(2)
-            .position(|pair| pair == b"\xff\xda")
-            .unwrap()
-            + 16;
+        let scan = file.windows(2).position(|pair| pair == b"\xff\xda").unwrap() + 16;
         let mut differing = 0;
         for end in scan..file.len() - 2 {
-            let (pixels, decoded) = decode(&file[..end], Truncated::Use)
-                .unwrap_or_else(|e| panic!("{name} {end}: {e}"));
+            let (pixels, decoded) =
+                decode(&file[..end], Truncated::Use).unwrap_or_else(|e| panic!("{name} {end}: {e}"));
             assert!(
                 decoded.truncated && decoded.warnings == 1 && decoded.warning.is_some(),
                 "{name}: {end}"
@@ -139,11 +128,7 @@ fn rows_before_the_cut_are_right() {
         let (whole, _) = decode(file, Truncated::Use).unwrap();
         let (pixels, decoded) = decode(&file[..file.len() * 3 / 4], Truncated::Use).unwrap();
         assert!(decoded.truncated, "{name}");
-        let same = pixels
-            .iter()
-            .zip(&whole)
-            .take_while(|(a, b)| a == b)
-            .count();
+        let same = pixels.iter().zip(&whole).take_while(|(a, b)| a == b).count();
         assert!(
             same > whole.len() / 4 && same < whole.len(),
             "{name}: {same} of {}",
@@ -170,11 +155,7 @@ fn a_cut_closed_with_an_eoi_is_still_a_cut() {
         ("cmyk", CMYK),
         ("scans", SCANS),
     ] {
-        let scan = file
-            .windows(2)
-            .position(|pair| pair == b"\xff\xda")
-            .unwrap()
-            + 16;
+        let scan = file.windows(2).position(|pair| pair == b"\xff\xda").unwrap() + 16;
         for tenth in 1..=8 {
             let end = scan + (file.len() - scan) * tenth / 10;
             let result = decode(&closed(file, end), Truncated::Fail).map(|(_, decoded)| decoded);
@@ -183,10 +164,7 @@ fn a_cut_closed_with_an_eoi_is_still_a_cut() {
                 "{name} {tenth}/10: {result:?}"
             );
             assert!(
-                decode(&closed(file, end), Truncated::Use)
-                    .unwrap()
-                    .1
-                    .truncated,
+                decode(&closed(file, end), Truncated::Use).unwrap().1.truncated,
                 "{name} {tenth}/10"
             );
         }
@@ -197,11 +175,7 @@ fn a_cut_closed_with_an_eoi_is_still_a_cut() {
 fn a_warning_in_the_header_does_not_hide_a_cut() {
     let mut file = BASELINE.to_vec();
     // An unknown JFIF revision: libjpeg warns about that, and then about nothing else.
-    let version = file
-        .windows(5)
-        .position(|bytes| bytes == b"JFIF\0")
-        .unwrap()
-        + 5;
+    let version = file.windows(5).position(|bytes| bytes == b"JFIF\0").unwrap() + 5;
     file[version] = 9;
     let (_, decoded) = decode(&file, Truncated::Fail).unwrap();
     assert!(decoded.warning.unwrap().contains("JFIF"));
@@ -220,11 +194,8 @@ fn a_warning_in_the_header_does_not_hide_a_cut() {
 fn trailing_bytes_do_not_matter() {
     for file in [BASELINE, RESTART, PROGRESSIVE, CMYK, ARITHMETIC, PNG] {
         let (whole, _) = decode(file, Truncated::Fail).unwrap();
-        let (pixels, decoded) = decode(
-            &[file, b"\0\0junk\xff\xd8\xff", file].concat(),
-            Truncated::Fail,
-        )
-        .unwrap();
+        let (pixels, decoded) =
+            decode(&[file, b"\0\0junk\xff\xd8\xff", file].concat(), Truncated::Fail).unwrap();
         assert!(pixels == whole && decoded.warnings == 0);
     }
     // Junk instead of the EOI: all of the data is there.
@@ -252,11 +223,7 @@ fn damage_is_not_truncation() {
         ("restart", RESTART),
         ("progressive", PROGRESSIVE),
     ] {
-        let scan = file
-            .windows(2)
-            .position(|pair| pair == b"\xff\xda")
-            .unwrap()
-            + 16;
+        let scan = file.windows(2).position(|pair| pair == b"\xff\xda").unwrap() + 16;
         let (mut warned, mut cut) = (0, 0);
         for at in (scan..file.len() - 2).step_by(7) {
             let mut damaged = file.to_vec();
