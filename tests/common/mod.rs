@@ -5,11 +5,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a helper that cannot do its work fails the test
 
 pub mod data;
+pub mod feed;
 pub mod process;
 pub mod report;
 pub mod tools;
 
 pub use data::{copy_photos, location, photos, scratch};
+pub use feed::{Feed, SAMPLE, Sample, Taken, assert_same_bytes, quoted};
 pub use process::{End, Outcome};
 pub use report::{BatchLine, EpochLine, Report};
-pub use tools::{inspect, launch, plugin_folder, python};
+pub use tools::{inspect, launch, launch_verbose, plugin_folder, python};

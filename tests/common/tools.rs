@@ -81,6 +81,11 @@ pub fn inspect(line: &str) -> Job {
     tool("gst-inspect-1.0").args(line)
 }
 
+/// `gst-launch-1.0 -v` with the words of `line`: it also prints the caps of every pad.
+pub fn launch_verbose(line: &str) -> Job {
+    tool("gst-launch-1.0").args("-v --no-fault").args(line)
+}
+
 /// Python with the packages of `tests/requirements.txt`.
 ///
 /// # Panics
