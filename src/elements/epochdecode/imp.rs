@@ -79,7 +79,7 @@ struct Stats {
 pub struct EpochDecode {
     #[property(name = "threads", get, set, type = u32, member = threads, maximum = 1024, nick = "Threads", blurb = "How many images are decoded at a time (0 = cores / LOCAL_WORLD_SIZE)", mutable_ready)]
     #[property(name = "fit", get, set, type = Fit, member = fit, nick = "Fit", blurb = "How an image is fitted into the frame", mutable_ready, builder(Fit::default()))]
-    #[property(name = "pad-color", get, set, type = u32, member = pad_color, maximum = 0xff_ff_ff, default = 0x72_72_72, nick = "Pad colour", blurb = "Colour of the letterbox, 0xRRGGBB", mutable_ready)]
+    #[property(name = "pad-color", get, set, type = u32, member = pad_color, maximum = 0xff_ff_ff, default = 0x72_72_72, nick = "Pad colour", blurb = "Colour of the letterbox, 0xRRGGBB; the default is 0x727272, a grey of 114", mutable_ready)]
     #[property(name = "interpolation", get, set, type = Interpolation, member = interpolation, nick = "Interpolation", blurb = "How pixels are resampled", mutable_ready, builder(Interpolation::default()))]
     #[property(name = "orientation", get, set, type = Orientation, member = orientation, nick = "Orientation", blurb = "What is done about the EXIF orientation", mutable_ready, builder(Orientation::default()))]
     #[property(name = "max-pixels", get, set, type = u64, member = max_pixels, minimum = 1, default = DEFAULT_MAX_PIXELS, nick = "Maximum pixels", blurb = "Images whose header claims more pixels are refused before memory is taken", mutable_ready)]
