@@ -76,6 +76,12 @@ pub fn launch(line: &str) -> Job {
     tool("gst-launch-1.0").args("-q --no-fault").args(line)
 }
 
+/// As [`launch`], but every message on the bus is printed to standard output.
+pub fn launch_with_messages(line: &str) -> Job {
+    // Not with -q, which silences -m as well.
+    tool("gst-launch-1.0").arg("--no-fault").arg("-m").args(line)
+}
+
 /// `gst-inspect-1.0` with the words of `line`.
 pub fn inspect(line: &str) -> Job {
     tool("gst-inspect-1.0").args(line)
