@@ -76,9 +76,20 @@ pub fn launch(line: &str) -> Job {
     tool("gst-launch-1.0").args("-q --no-fault").args(line)
 }
 
+/// As [`launch`], but every message on the bus is printed to standard output.
+pub fn launch_with_messages(line: &str) -> Job {
+    // Not with -q, which silences -m as well.
+    tool("gst-launch-1.0").arg("--no-fault").arg("-m").args(line)
+}
+
 /// `gst-inspect-1.0` with the words of `line`.
 pub fn inspect(line: &str) -> Job {
     tool("gst-inspect-1.0").args(line)
+}
+
+/// `gst-launch-1.0 -v` with the words of `line`: it also prints the caps of every pad.
+pub fn launch_verbose(line: &str) -> Job {
+    tool("gst-launch-1.0").args("-v --no-fault").args(line)
 }
 
 /// Python with the packages of `tests/requirements.txt`.

@@ -5,24 +5,23 @@
 #![allow(missing_docs)] // the generated accessors: a property is documented by its blurb
 
 use std::sync::{Arc, LazyLock, Mutex};
-use std::time::Instant;
 
 use gst::glib;
 use gst::prelude::*;
 use gst::subclass::prelude::*;
 
 use super::super::coordinator::{self, Registration, Stage};
-use super::super::epoch_end::EpochEnd;
-use super::super::faults::{self, Limit, OnError, Outcome, Place, Resolver};
-use super::super::util::{Statistics, lock, nanoseconds_since};
-use super::job::{Decoded, job};
+use super::super::faults::{Limit, OnError, Place};
+use super::super::util::{Statistics, lock};
+use super::delivery::Delivery;
+use super::job::job;
 use super::output::Output;
 use super::queue::{Item, Queue};
 use super::settings::{Fit, Interpolation, Orientation, Settings, Truncated};
 use crate::decode::{DEFAULT_MAX_PIXELS, DecodeOptions};
 use crate::workers::{self, Class, Client, Urgency};
 
-static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
+pub(super) static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
     gst::DebugCategory::new(
         "epochdecode",
         gst::DebugColorFlags::empty(),
@@ -45,33 +44,17 @@ struct Active {
     images: u64,
 }
 
-/// What the delivery task knows of the stream.
-#[derive(Default)]
-struct Delivery {
-    on_error: OnError,
-    limit: Limit,
-    resolver: Resolver<(gst::Buffer, gst_video::VideoInfo)>,
-    /// What the last CAPS event said.
-    info: Option<gst_video::VideoInfo>,
-    /// Waits for the first CAPS, which must come before it.
-    segment: Option<gst::Event>,
-    /// The next frame is the first of an epoch.
-    discont: bool,
-    /// It has been said that skip acts as replace.
-    announced: bool,
-}
-
 #[derive(Clone, Copy, Debug, Default)]
-struct Stats {
-    decoded: u64,
-    faults: u64,
-    replaced: u64,
-    warnings: u64,
-    truncated: u64,
+pub(super) struct Stats {
+    pub decoded: u64,
+    pub faults: u64,
+    pub replaced: u64,
+    pub warnings: u64,
+    pub truncated: u64,
     /// Nanoseconds the delivery task waited for the next image to be decoded.
-    wait_input: u64,
+    pub wait_input: u64,
     /// Nanoseconds it spent pushing.
-    wait_output: u64,
+    pub wait_output: u64,
 }
 
 #[derive(glib::Properties)]
@@ -79,7 +62,7 @@ struct Stats {
 pub struct EpochDecode {
     #[property(name = "threads", get, set, type = u32, member = threads, maximum = 1024, nick = "Threads", blurb = "How many images are decoded at a time (0 = cores / LOCAL_WORLD_SIZE)", mutable_ready)]
     #[property(name = "fit", get, set, type = Fit, member = fit, nick = "Fit", blurb = "How an image is fitted into the frame", mutable_ready, builder(Fit::default()))]
-    #[property(name = "pad-color", get, set, type = u32, member = pad_color, maximum = 0xff_ff_ff, default = 0x72_72_72, nick = "Pad colour", blurb = "Colour of the letterbox, 0xRRGGBB", mutable_ready)]
+    #[property(name = "pad-color", get, set, type = u32, member = pad_color, maximum = 0xff_ff_ff, default = 0x72_72_72, nick = "Pad colour", blurb = "Colour of the letterbox, 0xRRGGBB; the default is 0x727272, a grey of 114", mutable_ready)]
     #[property(name = "interpolation", get, set, type = Interpolation, member = interpolation, nick = "Interpolation", blurb = "How pixels are resampled", mutable_ready, builder(Interpolation::default()))]
     #[property(name = "orientation", get, set, type = Orientation, member = orientation, nick = "Orientation", blurb = "What is done about the EXIF orientation", mutable_ready, builder(Orientation::default()))]
     #[property(name = "max-pixels", get, set, type = u64, member = max_pixels, minimum = 1, default = DEFAULT_MAX_PIXELS, nick = "Maximum pixels", blurb = "Images whose header claims more pixels are refused before memory is taken", mutable_ready)]
@@ -88,12 +71,12 @@ pub struct EpochDecode {
     #[property(name = "max-errors", get, set, type = String, member = max_errors, default = Some("-1"), nick = "Maximum errors", blurb = "With skip and replace, how many samples of an epoch may be faulty: a count (10), a percentage (2%), or -1 for no limit", mutable_ready)]
     settings: Mutex<Settings>,
     #[property(name = "stats", get = Self::stats, type = Statistics, nick = "Statistics", blurb = "Images decoded, faulty, replaced, with warnings; images in flight, their highest number and its bound; nanoseconds waited for input and output")]
-    stats: Mutex<Stats>,
+    pub(super) stats: Mutex<Stats>,
     sink_pad: gst::Pad,
-    src_pad: gst::Pad,
-    queue: Arc<Queue>,
+    pub(super) src_pad: gst::Pad,
+    pub(super) queue: Arc<Queue>,
     active: Mutex<Option<Active>>,
-    delivery: Mutex<Option<Delivery>>,
+    pub(super) delivery: Mutex<Option<Delivery>>,
 }
 
 impl EpochDecode {
@@ -166,7 +149,7 @@ impl EpochDecode {
         }
     }
 
-    fn registration(&self) -> Option<Arc<Registration>> {
+    pub(super) fn registration(&self) -> Option<Arc<Registration>> {
         lock(&self.active)
             .as_ref()
             .and_then(|active| active.registration.clone())
@@ -300,271 +283,6 @@ impl EpochDecode {
             self.src_pad
                 .stop_task()
                 .map_err(|error| gst::loggable_error!(CAT, "Cannot stop the delivery task: {error}"))
-        }
-    }
-
-    /// One turn of the delivery task.
-    fn deliver(&self) {
-        let start = Instant::now();
-        let item = self.queue.pop();
-        lock(&self.stats).wait_input += nanoseconds_since(start);
-        let Some(item) = item else {
-            let _ = self.src_pad.pause_task();
-            return;
-        };
-        let Some(mut delivery) = lock(&self.delivery).take() else {
-            let _ = self.src_pad.pause_task();
-            return;
-        };
-        let result = match item {
-            Item::Event(event) => self.deliver_event(&mut delivery, event),
-            // `pop` waits for the result.
-            Item::Image(place, result) => {
-                let result = result.unwrap_or_else(|| Err("the decoder gave no result".to_owned()));
-                self.deliver_image(&mut delivery, *place, result)
-            }
-        };
-        *lock(&self.delivery) = Some(delivery);
-        if let Err(flow) = result {
-            gst::debug!(CAT, imp = self, "Delivery ends: {flow}");
-            self.queue.set_flow(flow);
-        }
-    }
-
-    fn deliver_event(&self, delivery: &mut Delivery, event: gst::Event) -> Result<(), gst::FlowError> {
-        match event.view() {
-            gst::EventView::Segment(segment) => {
-                delivery.discont = true;
-                let event = if segment.segment().format() == gst::Format::Time {
-                    event
-                } else {
-                    let segment = gst::FormattedSegment::<gst::ClockTime>::new();
-                    gst::event::Segment::builder(&segment)
-                        .seqnum(event.seqnum())
-                        .build()
-                };
-                if delivery.info.is_none() {
-                    delivery.segment = Some(event);
-                } else {
-                    self.src_pad.push_event(event);
-                }
-            }
-            gst::EventView::SegmentDone(_) => {
-                let outcome = delivery.resolver.end();
-                let event = match EpochEnd::get(&event) {
-                    Some(mut end) => {
-                        self.check_outcome(outcome, Some(end.epoch))?;
-                        end.ledger.skipped += outcome.skipped;
-                        end.ledger.replaced += outcome.replaced;
-                        end.update(&event)
-                    }
-                    None => event,
-                };
-                self.src_pad.push_event(event);
-            }
-            gst::EventView::Eos(_) => {
-                let outcome = delivery.resolver.end();
-                self.check_outcome(outcome, None)?;
-                self.src_pad.push_event(event);
-            }
-            _ => {
-                self.src_pad.push_event(event);
-            }
-        }
-        Ok(())
-    }
-
-    /// No usable sample is an error, never a clean end.
-    fn check_outcome(&self, outcome: Outcome, epoch: Option<u64>) -> Result<(), gst::FlowError> {
-        if outcome.good > 0 || outcome.faults == 0 {
-            return Ok(());
-        }
-        let of = epoch
-            .map(|epoch| format!(" in epoch {epoch}"))
-            .unwrap_or_default();
-        gst::element_imp_error!(
-            self,
-            gst::StreamError::Decode,
-            ("No usable sample{of}: all {} are faulty", outcome.faults),
-            ["See the epochfeed-fault messages for each file and reason"]
-        );
-        Err(gst::FlowError::Error)
-    }
-
-    fn deliver_image(
-        &self,
-        delivery: &mut Delivery,
-        place: Place,
-        result: Result<Decoded, String>,
-    ) -> Result<(), gst::FlowError> {
-        // Downstream has had enough; what is still here leaves without being looked at.
-        self.queue.flow()?;
-        let mut out = Vec::new();
-        match result {
-            Ok(decoded) => {
-                {
-                    let mut stats = lock(&self.stats);
-                    stats.decoded += 1;
-                    stats.warnings += u64::from(decoded.warnings > 0);
-                    stats.truncated += u64::from(decoded.truncated);
-                }
-                if let Some(warning) = &decoded.warning {
-                    gst::warning!(CAT, imp = self, "{}: {warning}", faults::describe(&place.sample));
-                }
-                let keep = delivery.on_error != OnError::Fail;
-                delivery
-                    .resolver
-                    .good(place, (decoded.frame, decoded.info), keep, &mut out);
-            }
-            Err(reason) => self.fault(delivery, place, &reason, &mut out)?,
-        }
-        for (place, (frame, info)) in out {
-            self.push_frame(delivery, &place, frame, info)?;
-        }
-        Ok(())
-    }
-
-    /// Applies the policy to a sample that cannot be used.
-    fn fault(
-        &self,
-        delivery: &mut Delivery,
-        place: Place,
-        reason: &str,
-        out: &mut Vec<(Place, (gst::Buffer, gst_video::VideoInfo))>,
-    ) -> Result<(), gst::FlowError> {
-        lock(&self.stats).faults += 1;
-        let registration = self.registration();
-        let coordinator = registration
-            .as_ref()
-            .map(|registration| registration.coordinator());
-        let action = delivery
-            .on_error
-            .for_world(coordinator.map_or(1, |coordinator| coordinator.world_size()));
-        let what = faults::describe(&place.sample);
-        if action == OnError::Fail {
-            gst::element_imp_error!(
-                self,
-                gst::StreamError::Decode,
-                ("Cannot use {what}: {reason}"),
-                ["Repair or remove the file, or set on-error=skip or on-error=replace"]
-            );
-            return Err(gst::FlowError::Error);
-        }
-        if action != delivery.on_error && !std::mem::replace(&mut delivery.announced, true) {
-            gst::element_imp_info!(
-                self,
-                gst::StreamError::Decode,
-                ["With several ranks on-error=skip acts as replace, so that they stay equally long"]
-            );
-        }
-        let _ = self.obj().post_message(faults::message(
-            self.obj().upcast_ref(),
-            &place.sample,
-            reason,
-            action,
-        ));
-        let epoch = place.sample.epoch;
-        if action == OnError::Replace {
-            lock(&self.stats).replaced += 1;
-            delivery.resolver.replace(place, out);
-        } else {
-            delivery.resolver.skip(&place);
-        }
-        let samples = coordinator
-            .and_then(|coordinator| coordinator.order(epoch))
-            .map(|order| order.len());
-        let faults = delivery.resolver.faults();
-        if delivery.limit.exceeded(faults, samples) {
-            gst::element_imp_error!(
-                self,
-                gst::StreamError::Decode,
-                ("Too many faulty samples: {faults} in epoch {epoch}; the last is {what}: {reason}"),
-                [
-                    "Repair the dataset or raise max-errors, which is {:?}",
-                    delivery.limit
-                ]
-            );
-            return Err(gst::FlowError::Error);
-        }
-        Ok(())
-    }
-
-    fn push_frame(
-        &self,
-        delivery: &mut Delivery,
-        place: &Place,
-        mut frame: gst::Buffer,
-        info: gst_video::VideoInfo,
-    ) -> Result<(), gst::FlowError> {
-        if delivery.info.as_ref() != Some(&info) {
-            let caps = info.to_caps().map_err(|error| {
-                gst::element_imp_error!(
-                    self,
-                    gst::CoreError::Negotiation,
-                    ["Cannot describe the frames: {error}"]
-                );
-                gst::FlowError::NotNegotiated
-            })?;
-            self.src_pad.push_event(gst::event::Caps::new(&caps));
-            delivery.info = Some(info);
-        }
-        if let Some(segment) = delivery.segment.take() {
-            self.src_pad.push_event(segment);
-        }
-        {
-            let frame = frame.make_mut();
-            if std::mem::take(&mut delivery.discont) {
-                frame.set_flags(gst::BufferFlags::DISCONT);
-            } else {
-                frame.unset_flags(gst::BufferFlags::DISCONT);
-            }
-            place.stamp(frame).map_err(|error| {
-                gst::element_imp_error!(self, gst::CoreError::Failed, ["Cannot stamp a frame: {error}"]);
-                gst::FlowError::Error
-            })?;
-        }
-        let start = Instant::now();
-        let pushed = self.src_pad.push(frame);
-        lock(&self.stats).wait_output += nanoseconds_since(start);
-        if let Err(flow) = pushed {
-            // EOS and flushing are no errors; of every other one the bus must hear.
-            if !matches!(flow, gst::FlowError::Eos | gst::FlowError::Flushing) {
-                gst::element_imp_error!(
-                    self,
-                    gst::StreamError::Failed,
-                    ("The next element refused a frame: {flow}"),
-                    ["{}", faults::describe(&place.sample)]
-                );
-            }
-            return Err(flow);
-        }
-        self.acknowledge(place);
-        Ok(())
-    }
-
-    /// Where nothing of ours follows, a frame that was pushed counts as consumed.
-    fn acknowledge(&self, place: &Place) {
-        let Some(registration) = self
-            .registration()
-            .filter(|registration| place.stamped && registration.counts())
-        else {
-            return;
-        };
-        let sample = &place.sample;
-        let state = registration.coordinator().state_at(
-            sample.epoch,
-            sample.index + 1,
-            sample.skipped,
-            sample.replaced,
-        );
-        if let Some(state) = state
-            && let Err(error) = registration.acknowledge(&state)
-        {
-            gst::element_imp_warning!(
-                self,
-                gst::ResourceError::Write,
-                ["Cannot save the state: {error}"]
-            );
         }
     }
 }

@@ -2,7 +2,6 @@
 //! The running epoch is taken out of its lock by the streaming thread while it works on it.
 #![allow(missing_docs)] // the generated accessors: a property is documented by its blurb
 
-use std::collections::VecDeque;
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Instant;
 
@@ -16,14 +15,14 @@ use gst_base::subclass::prelude::*;
 
 use super::super::coordinator::{self, Coordinator, Stage, Wait};
 use super::super::epoch_end::EpochEnd;
-use super::super::faults::{self, OnError, Place, Resolver};
+use super::super::faults::{self, OnError, Place};
 use super::super::meta::SampleMeta;
 use super::super::util::{Statistics, lock, nanoseconds_since};
-use super::reader::{Read, Reader};
+use super::reader::Read;
+use super::run::{Encoded, Phase, Run};
 use super::settings::{Settings, Shuffle, Uneven};
-use crate::dataset::{Dataset, parse_location};
-use crate::decode::{Format, Sniffed, sniff};
-use crate::sampler::{Ledger, Sampler, State};
+use crate::decode::{Sniffed, sniff};
+use crate::sampler::Ledger;
 
 static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
     gst::DebugCategory::new(
@@ -32,52 +31,6 @@ static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
         Some("Dataset source with epochs"),
     )
 });
-
-/// What comes next in the stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    /// Samples of the current epoch.
-    Reading,
-    /// All its samples have been pushed: its end is to be announced.
-    Ended,
-    /// Its end has been announced and the next epoch is not asked for yet.
-    Boundary,
-    /// The run's last epoch has ended.
-    Finished,
-}
-
-/// One start-to-stop of the element; owned by the streaming thread while it works.
-struct Run {
-    reader: Reader,
-    phase: Phase,
-    /// Epochs that still begin after the current one; `None` without end.
-    epochs_left: Option<u64>,
-    /// A SEGMENT for the current epoch has not been sent yet, and its first buffer is a discontinuity.
-    fresh: bool,
-    framerate: gst::Fraction,
-    /// Slots of this run so far; running time is this many frames.
-    slots: u64,
-    recipe: u64,
-    /// Faults of the current epoch before this run, for a run that resumes in it.
-    skipped_before: u64,
-    replaced_before: u64,
-    on_error: OnError,
-    resolver: Resolver<Encoded>,
-    /// What is to be pushed next.
-    ready: VecDeque<(Place, Encoded)>,
-    /// State behind the buffer that was pushed last: (epoch, position, skipped, replaced).
-    pushed: Option<(u64, u64, u64, u64)>,
-    caps: Option<Format>,
-    /// When the last buffer was handed to the base class.
-    handed_over: Option<Instant>,
-}
-
-/// An encoded image, or a fault (`format` is `None`).
-#[derive(Clone, Debug)]
-struct Encoded {
-    format: Option<Format>,
-    buffer: gst::Buffer,
-}
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Stats {
@@ -191,79 +144,6 @@ impl EpochSrc {
             }),
             _ => Ok(None),
         }
-    }
-
-    /// Opens the dataset and finds the place to start at.
-    fn prepare(&self, settings: &Settings) -> Result<Run, gst::ErrorMessage> {
-        let usage = |message: String| gst::error_msg!(gst::ResourceError::Settings, ("{message}"));
-        let location = settings
-            .location
-            .as_deref()
-            .filter(|location| !location.is_empty())
-            .ok_or_else(|| {
-                usage("No location is set: set it to a folder of images, a list of paths, or an image".into())
-            })?;
-        let dataset = parse_location(location)
-            .and_then(|path| Dataset::open(&path))
-            .map_err(|error| {
-                gst::error_msg!(
-                    gst::ResourceError::OpenRead,
-                    ("{error}"),
-                    ["location={location:?}"]
-                )
-            })?;
-        let epochs_left = match settings.epochs {
-            0 => {
-                return Err(usage(
-                    "epochs is 0: set it to at least 1, or to -1 for no end".into(),
-                ));
-            }
-            epochs => u64::try_from(epochs).ok().map(|epochs| epochs - 1),
-        };
-        let sampler =
-            Sampler::new(settings.sampler_config(dataset.len())).map_err(|error| usage(error.to_string()))?;
-
-        let mut start = (sampler.first(), 0, 0, 0);
-        if let Some(json) = self.resume_state(settings)? {
-            let refused = |error: &dyn std::fmt::Display| {
-                gst::error_msg!(
-                    gst::ResourceError::Settings,
-                    ("The state cannot be resumed: {error}"),
-                    [
-                        "Restore what it was made with, or set state=\"\" (and remove the state-location file) to start over"
-                    ]
-                )
-            };
-            let state = State::from_json(&json).map_err(|error| refused(&error))?;
-            state
-                .check(sampler.config(), dataset.fingerprint())
-                .map_err(|error| refused(&error))?;
-            start = if state.position < sampler.draw(&state.receipt).len() {
-                (state.receipt, state.position, state.skipped, state.replaced)
-            } else {
-                (sampler.next(&state.receipt, true), 0, 0, 0)
-            };
-        }
-        let (receipt, position, skipped_before, replaced_before) = start;
-        let recipe = recipe(&sampler, dataset.fingerprint());
-        let io_depth = usize::try_from(settings.io_depth).unwrap_or(usize::MAX);
-        Ok(Run {
-            reader: Reader::new(dataset, sampler, receipt, position, io_depth),
-            phase: Phase::Reading,
-            epochs_left,
-            fresh: true,
-            framerate: settings.framerate,
-            slots: 0,
-            recipe,
-            skipped_before,
-            replaced_before,
-            on_error: settings.on_error.for_world(settings.world_size),
-            resolver: Resolver::default(),
-            ready: VecDeque::new(),
-            pushed: None,
-            caps: None,
-            handed_over: None,
-        })
     }
 
     /// Makes the current epoch known, and begins its segment.
@@ -535,26 +415,6 @@ impl EpochSrc {
     }
 }
 
-impl Run {
-    /// Time stamp of the run's `slots`-th frame.
-    fn time(&self, slots: u64) -> gst::ClockTime {
-        let (numerator, denominator) = (self.framerate.numer(), self.framerate.denom());
-        let nanoseconds = u128::from(slots) * 1_000_000_000 * denominator.unsigned_abs() as u128
-            / u128::from(numerator.unsigned_abs().max(1));
-        gst::ClockTime::from_nseconds(u64::try_from(nanoseconds).unwrap_or(u64::MAX - 1))
-    }
-}
-
-/// Hash of what this element contributes to the pixels: dataset, order and limits.
-fn recipe(sampler: &Sampler, fingerprint: &str) -> u64 {
-    use sha2::Digest;
-    let digest = sha2::Sha256::digest(format!("{:?} {fingerprint}", sampler.config()));
-    digest
-        .iter()
-        .take(8)
-        .fold(0, |hash, byte| hash << 8 | u64::from(*byte))
-}
-
 #[glib::object_subclass]
 impl ObjectSubclass for EpochSrc {
     const NAME: &'static str = "GstEpochSrc";
@@ -617,7 +477,8 @@ impl ElementImpl for EpochSrc {
 impl BaseSrcImpl for EpochSrc {
     fn start(&self) -> Result<(), gst::ErrorMessage> {
         let settings = lock(&self.settings).clone();
-        let run = self.prepare(&settings)?;
+        let state = self.resume_state(&settings)?;
+        let run = Run::prepare(&settings, state.as_deref())?;
         let message = gst::message::Element::builder(
             gst::Structure::builder("epochfeed-dataset")
                 .field(

@@ -26,6 +26,7 @@
  */
 mod imp;
 mod reader;
+mod run;
 mod settings;
 
 use glib::prelude::*;

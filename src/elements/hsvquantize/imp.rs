@@ -253,6 +253,25 @@ impl BaseTransformImpl for HsvQuantize {
         })
     }
 
+    /// A peer that takes anything (filesink, an appsink without caps) has not said that it knows the feature: it gets
+    /// finished pixels.
+    fn fixate_caps(
+        &self,
+        direction: gst::PadDirection,
+        caps: &gst::Caps,
+        mut othercaps: gst::Caps,
+    ) -> gst::Caps {
+        let takes_anything = |pad: gst::Pad| pad.peer_query_caps(None).is_any();
+        if direction == gst::PadDirection::Sink && self.obj().static_pad("src").is_some_and(takes_anything) {
+            othercaps = othercaps
+                .iter_with_features()
+                .filter(|(_, features)| !features.contains(GAINS_FEATURE))
+                .map(|(structure, features)| (structure.to_owned(), features.to_owned()))
+                .collect();
+        }
+        self.parent_fixate_caps(direction, caps, othercaps)
+    }
+
     fn set_caps(&self, incaps: &gst::Caps, outcaps: &gst::Caps) -> Result<(), gst::LoggableError> {
         let info = gst_video::VideoInfo::from_caps(incaps)
             .map_err(|error| gst::loggable_error!(CAT, "Cannot use {incaps}: {error}"))?;

@@ -16,6 +16,9 @@
  * packer does the one pass over the pixels (`path` fused-cpu). With `fuse=false` each operation is a pass of its own
  * here (`path` native): the bytes are the same.
  *
+ * Of a tee's branches of which one leads to nhwcpack, another one that takes anything (a filesink) sees frames that are
+ * not jittered yet; a caps filter `video/x-raw` in that branch makes this element do the pixels for all of them.
+ *
  * ## Example pipeline
  * |[
  * gst-launch-1.0 videotestsrc num-buffers=30 ! hsvquantize gains="0.25,0,-0.2" ! videoconvert ! fakesink

@@ -6,7 +6,7 @@ use crate::tensor::{self, Normalize, PackError, PackSpec};
 pub enum Dtype {
     /// 4 bytes.
     #[default]
-    #[enum_value(name = "float32", nick = "float32")]
+    #[enum_value(name = "float32: 0 to 1", nick = "float32")]
     Float32,
     /// 1 byte, 0 to 255.
     #[enum_value(name = "uint8: 0 to 255, not restored to 0..1", nick = "uint8")]

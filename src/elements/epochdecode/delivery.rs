@@ -1,0 +1,296 @@
+//! Delivery: what the source pad's task does with decoded images, in order.
+
+use std::time::Instant;
+
+use gst::prelude::*;
+use gst::subclass::prelude::*;
+
+use super::super::epoch_end::EpochEnd;
+use super::super::faults::{self, Limit, OnError, Outcome, Place, Resolver};
+use super::super::util::{lock, nanoseconds_since};
+use super::imp::{CAT, EpochDecode};
+use super::job::Decoded;
+use super::queue::Item;
+
+/// What the delivery task knows of the stream.
+#[derive(Default)]
+pub(super) struct Delivery {
+    pub on_error: OnError,
+    pub limit: Limit,
+    pub resolver: Resolver<(gst::Buffer, gst_video::VideoInfo)>,
+    /// What the last CAPS event said.
+    pub info: Option<gst_video::VideoInfo>,
+    /// Waits for the first CAPS, which must come before it.
+    pub segment: Option<gst::Event>,
+    /// The next frame is the first of an epoch.
+    pub discont: bool,
+    /// It has been said that skip acts as replace.
+    pub announced: bool,
+}
+
+impl EpochDecode {
+    /// One turn of the delivery task.
+    pub(super) fn deliver(&self) {
+        let start = Instant::now();
+        let item = self.queue.pop();
+        lock(&self.stats).wait_input += nanoseconds_since(start);
+        let Some(item) = item else {
+            let _ = self.src_pad.pause_task();
+            return;
+        };
+        let Some(mut delivery) = lock(&self.delivery).take() else {
+            let _ = self.src_pad.pause_task();
+            return;
+        };
+        let result = match item {
+            Item::Event(event) => self.deliver_event(&mut delivery, event),
+            // `pop` waits for the result.
+            Item::Image(place, result) => {
+                let result = result.unwrap_or_else(|| Err("the decoder gave no result".to_owned()));
+                self.deliver_image(&mut delivery, *place, result)
+            }
+        };
+        *lock(&self.delivery) = Some(delivery);
+        if let Err(flow) = result {
+            gst::debug!(CAT, imp = self, "Delivery ends: {flow}");
+            self.queue.set_flow(flow);
+        }
+    }
+
+    fn deliver_event(&self, delivery: &mut Delivery, event: gst::Event) -> Result<(), gst::FlowError> {
+        match event.view() {
+            gst::EventView::Segment(segment) => {
+                delivery.discont = true;
+                let event = if segment.segment().format() == gst::Format::Time {
+                    event
+                } else {
+                    let segment = gst::FormattedSegment::<gst::ClockTime>::new();
+                    gst::event::Segment::builder(&segment)
+                        .seqnum(event.seqnum())
+                        .build()
+                };
+                if delivery.info.is_none() {
+                    delivery.segment = Some(event);
+                } else {
+                    self.src_pad.push_event(event);
+                }
+            }
+            gst::EventView::SegmentDone(_) => {
+                let outcome = delivery.resolver.end();
+                let event = match EpochEnd::get(&event) {
+                    Some(mut end) => {
+                        self.check_outcome(outcome, Some(end.epoch))?;
+                        end.ledger.skipped += outcome.skipped;
+                        end.ledger.replaced += outcome.replaced;
+                        end.update(&event)
+                    }
+                    None => event,
+                };
+                self.src_pad.push_event(event);
+            }
+            gst::EventView::Eos(_) => {
+                let outcome = delivery.resolver.end();
+                self.check_outcome(outcome, None)?;
+                self.src_pad.push_event(event);
+            }
+            _ => {
+                self.src_pad.push_event(event);
+            }
+        }
+        Ok(())
+    }
+
+    /// No usable sample is an error, never a clean end.
+    fn check_outcome(&self, outcome: Outcome, epoch: Option<u64>) -> Result<(), gst::FlowError> {
+        if outcome.good > 0 || outcome.faults == 0 {
+            return Ok(());
+        }
+        let of = epoch
+            .map(|epoch| format!(" in epoch {epoch}"))
+            .unwrap_or_default();
+        gst::element_imp_error!(
+            self,
+            gst::StreamError::Decode,
+            ("No usable sample{of}: all {} are faulty", outcome.faults),
+            ["See the epochfeed-fault messages for each file and reason"]
+        );
+        Err(gst::FlowError::Error)
+    }
+
+    fn deliver_image(
+        &self,
+        delivery: &mut Delivery,
+        place: Place,
+        result: Result<Decoded, String>,
+    ) -> Result<(), gst::FlowError> {
+        // Downstream has had enough; what is still here leaves without being looked at.
+        self.queue.flow()?;
+        let mut out = Vec::new();
+        match result {
+            Ok(decoded) => {
+                {
+                    let mut stats = lock(&self.stats);
+                    stats.decoded += 1;
+                    stats.warnings += u64::from(decoded.warnings > 0);
+                    stats.truncated += u64::from(decoded.truncated);
+                }
+                if let Some(warning) = &decoded.warning {
+                    gst::warning!(CAT, imp = self, "{}: {warning}", faults::describe(&place.sample));
+                }
+                let keep = delivery.on_error != OnError::Fail;
+                delivery
+                    .resolver
+                    .good(place, (decoded.frame, decoded.info), keep, &mut out);
+            }
+            Err(reason) => self.fault(delivery, place, &reason, &mut out)?,
+        }
+        for (place, (frame, info)) in out {
+            self.push_frame(delivery, &place, frame, info)?;
+        }
+        Ok(())
+    }
+
+    /// Applies the policy to a sample that cannot be used.
+    fn fault(
+        &self,
+        delivery: &mut Delivery,
+        place: Place,
+        reason: &str,
+        out: &mut Vec<(Place, (gst::Buffer, gst_video::VideoInfo))>,
+    ) -> Result<(), gst::FlowError> {
+        lock(&self.stats).faults += 1;
+        let registration = self.registration();
+        let coordinator = registration
+            .as_ref()
+            .map(|registration| registration.coordinator());
+        let action = delivery
+            .on_error
+            .for_world(coordinator.map_or(1, |coordinator| coordinator.world_size()));
+        let what = faults::describe(&place.sample);
+        if action == OnError::Fail {
+            gst::element_imp_error!(
+                self,
+                gst::StreamError::Decode,
+                ("Cannot use {what}: {reason}"),
+                ["Repair or remove the file, or set on-error=skip or on-error=replace"]
+            );
+            return Err(gst::FlowError::Error);
+        }
+        if action != delivery.on_error && !std::mem::replace(&mut delivery.announced, true) {
+            gst::element_imp_info!(
+                self,
+                gst::StreamError::Decode,
+                ["With several ranks on-error=skip acts as replace, so that they stay equally long"]
+            );
+        }
+        let _ = self.obj().post_message(faults::message(
+            self.obj().upcast_ref(),
+            &place.sample,
+            reason,
+            action,
+        ));
+        let epoch = place.sample.epoch;
+        if action == OnError::Replace {
+            lock(&self.stats).replaced += 1;
+            delivery.resolver.replace(place, out);
+        } else {
+            delivery.resolver.skip(&place);
+        }
+        let samples = coordinator
+            .and_then(|coordinator| coordinator.order(epoch))
+            .map(|order| order.len());
+        let faults = delivery.resolver.faults();
+        if delivery.limit.exceeded(faults, samples) {
+            gst::element_imp_error!(
+                self,
+                gst::StreamError::Decode,
+                ("Too many faulty samples: {faults} in epoch {epoch}; the last is {what}: {reason}"),
+                [
+                    "Repair the dataset or raise max-errors, which is {:?}",
+                    delivery.limit
+                ]
+            );
+            return Err(gst::FlowError::Error);
+        }
+        Ok(())
+    }
+
+    fn push_frame(
+        &self,
+        delivery: &mut Delivery,
+        place: &Place,
+        mut frame: gst::Buffer,
+        info: gst_video::VideoInfo,
+    ) -> Result<(), gst::FlowError> {
+        if delivery.info.as_ref() != Some(&info) {
+            let caps = info.to_caps().map_err(|error| {
+                gst::element_imp_error!(
+                    self,
+                    gst::CoreError::Negotiation,
+                    ["Cannot describe the frames: {error}"]
+                );
+                gst::FlowError::NotNegotiated
+            })?;
+            self.src_pad.push_event(gst::event::Caps::new(&caps));
+            delivery.info = Some(info);
+        }
+        if let Some(segment) = delivery.segment.take() {
+            self.src_pad.push_event(segment);
+        }
+        {
+            let frame = frame.make_mut();
+            if std::mem::take(&mut delivery.discont) {
+                frame.set_flags(gst::BufferFlags::DISCONT);
+            } else {
+                frame.unset_flags(gst::BufferFlags::DISCONT);
+            }
+            place.stamp(frame).map_err(|error| {
+                gst::element_imp_error!(self, gst::CoreError::Failed, ["Cannot stamp a frame: {error}"]);
+                gst::FlowError::Error
+            })?;
+        }
+        let start = Instant::now();
+        let pushed = self.src_pad.push(frame);
+        lock(&self.stats).wait_output += nanoseconds_since(start);
+        if let Err(flow) = pushed {
+            // EOS and flushing are no errors; of every other one the bus must hear.
+            if !matches!(flow, gst::FlowError::Eos | gst::FlowError::Flushing) {
+                gst::element_imp_error!(
+                    self,
+                    gst::StreamError::Failed,
+                    ("The next element refused a frame: {flow}"),
+                    ["{}", faults::describe(&place.sample)]
+                );
+            }
+            return Err(flow);
+        }
+        self.acknowledge(place);
+        Ok(())
+    }
+
+    /// Where nothing of ours follows, a frame that was pushed counts as consumed.
+    fn acknowledge(&self, place: &Place) {
+        let Some(registration) = self
+            .registration()
+            .filter(|registration| place.stamped && registration.counts())
+        else {
+            return;
+        };
+        let sample = &place.sample;
+        let state = registration.coordinator().state_at(
+            sample.epoch,
+            sample.index + 1,
+            sample.skipped,
+            sample.replaced,
+        );
+        if let Some(state) = state
+            && let Err(error) = registration.acknowledge(&state)
+        {
+            gst::element_imp_warning!(
+                self,
+                gst::ResourceError::Write,
+                ["Cannot save the state: {error}"]
+            );
+        }
+    }
+}
