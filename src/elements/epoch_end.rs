@@ -6,12 +6,14 @@
 use crate::sampler::Ledger;
 
 /// What a SEGMENT_DONE event of ours says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EpochEnd {
     /// The epoch, from 0.
     pub epoch: u64,
     /// Its ledger; `delivered` is not known before the consumer has counted.
     pub ledger: Ledger,
+    /// Why the epoch could not be prepared to its end, if so; nothing of it is delivered then.
+    pub error: Option<String>,
 }
 
 impl EpochEnd {
@@ -31,6 +33,7 @@ impl EpochEnd {
                 padded: fields.get("epochfeed-padded").ok()?,
                 replaced: fields.get("epochfeed-replaced").ok()?,
             },
+            error: fields.get("epochfeed-error").ok(),
         })
     }
 
@@ -44,6 +47,7 @@ impl EpochEnd {
             .other_field("epochfeed-dropped", self.ledger.dropped)
             .other_field("epochfeed-padded", self.ledger.padded)
             .other_field("epochfeed-replaced", self.ledger.replaced)
+            .other_field_if_some("epochfeed-error", self.error.as_deref())
             .build()
     }
 

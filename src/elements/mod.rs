@@ -7,6 +7,7 @@
 
 pub mod coordinator;
 pub mod epoch_end;
+pub mod epochbuffer;
 pub mod epochdecode;
 pub mod epochsink;
 pub mod epochsrc;
@@ -30,6 +31,7 @@ pub fn register(plugin: &gst::Plugin) -> Result<(), glib::BoolError> {
     epochdecode::register(Some(plugin))?;
     hsvquantize::register(Some(plugin))?;
     nhwcpack::register(Some(plugin))?;
+    epochbuffer::register(Some(plugin))?;
     epochsink::register(Some(plugin))
 }
 

@@ -18,6 +18,8 @@
 pub(super) struct Boundary {
     /// The highest epoch that the consumer has asked for; `None` before the run begins.
     requested: Option<u64>,
+    /// The epoch that is being delivered.
+    delivered: Option<u64>,
     /// The highest epoch that may be prepared without having been asked for.
     allowed: Option<u64>,
     /// An epoch that failed while it was prepared, and why.
@@ -58,7 +60,7 @@ pub enum Go {
 impl Boundary {
     /// Begins a run with `epoch`, which counts as asked for.
     pub fn begin(epoch: u64) -> Self {
-        Self { requested: Some(epoch), ..Self::default() }
+        Self { requested: Some(epoch), delivered: Some(epoch), ..Self::default() }
     }
 
     /// The consumer asks for `epoch` and those before it.
@@ -95,6 +97,16 @@ impl Boundary {
         self.requested >= Some(epoch)
     }
 
+    /// `epoch` begins to be delivered.
+    pub fn deliver(&mut self, epoch: u64) {
+        self.delivered = self.delivered.max(Some(epoch));
+    }
+
+    /// The epoch behind the one that is being delivered: what a consumer that does not count asks for.
+    pub fn next(&self) -> Option<u64> {
+        self.delivered.map(|epoch| epoch + 1)
+    }
+
     /// The epoch that the consumer asked for last.
     pub fn requested(&self) -> Option<u64> {
         self.requested
@@ -109,9 +121,17 @@ impl Boundary {
         Failure::Held
     }
 
+    /// Why `epoch` failed while it was prepared, if it did and nobody has been told yet.
+    pub fn failure(&self, epoch: u64) -> Option<&str> {
+        self.failed
+            .as_ref()
+            .filter(|(failed, _)| *failed == epoch)
+            .map(|(_, reason)| reason.as_str())
+    }
+
     /// Whether `epoch` failed while it was prepared and nobody has been told yet.
     pub fn has_failed(&self, epoch: u64) -> bool {
-        self.failed.as_ref().is_some_and(|(failed, _)| *failed == epoch)
+        self.failure(epoch).is_some()
     }
 
     /// What was prepared of `epoch` is to be thrown away and read again.

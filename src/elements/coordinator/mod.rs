@@ -14,15 +14,21 @@
 //! The coordinator holds no element, so it keeps nothing alive, and takes no lock but its own. Lock order: none;
 //! the lock is never held over a call out (a write to the state's file included).
 
+mod boundary;
 mod context;
 mod state_file;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+
+use gst::prelude::*;
 
 use crate::sampler::{Order, Receipt, Sampler, State};
 
+use boundary::Boundary;
+
+pub use boundary::{Failure, Go, Requested};
 pub use context::{CoordinatorHandle, answer, find};
 
 /// An element's place in the path of a sample; the later one's acknowledgement counts.
@@ -36,6 +42,8 @@ pub enum Stage {
     Color,
     /// nhwcpack.
     Pack,
+    /// epochbuffer.
+    Buffer,
     /// epochsink: it stands for the trainer, asks for epochs and acknowledges batches.
     Consumer,
 }
@@ -47,6 +55,8 @@ pub struct Run {
     pub sampler: Sampler,
     /// Fingerprint of the dataset.
     pub fingerprint: String,
+    /// The dataset is read anew for each epoch.
+    pub reload: bool,
     /// Where the state is saved at each acknowledgement, if anywhere.
     pub state_location: Option<PathBuf>,
 }
@@ -59,20 +69,30 @@ struct Opened {
 }
 
 /// The feedback channel; see the [module](self).
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Coordinator {
     inner: Mutex<Inner>,
     /// Signalled when an epoch is asked for and when the source is to stop waiting.
     changed: Condvar,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Inner {
     run: Option<Run>,
     /// The epochs drawn last, oldest first: the consumer may still be behind in the one before.
     opened: VecDeque<Opened>,
-    /// The highest epoch that was asked for in this run.
-    requested: Option<u64>,
+    /// What may be read and delivered.
+    boundary: Boundary,
+    /// The last epoch of the run, if it has one.
+    last: Option<u64>,
+    /// Who says what the current settings of an element come to; see [`Coordinator::recipe`].
+    recipes: BTreeMap<&'static str, Weak<Recipe>>,
+    /// A consumer has said that it may stop in the middle of an epoch.
+    step_bound: bool,
+    /// Messages about samples of an epoch that nobody has asked for yet.
+    held: Vec<(u64, glib::WeakRef<gst::Element>, gst::Message)>,
+    /// Called after every change that somebody may wait for.
+    listeners: Vec<Weak<Listener>>,
     /// The source must not wait: it flushes or stops.
     flushing: bool,
     /// How many elements of each stage are there.
@@ -81,13 +101,22 @@ struct Inner {
     state: Option<String>,
 }
 
-/// What a wait for a request ended with.
+/// Hashes the current settings of an element.
+pub type Recipe = dyn Fn() -> u64 + Send + Sync;
+/// Is told that something changed.
+pub type Listener = dyn Fn() + Send + Sync;
+
+/// Why an epoch is, or is not, prepared before it is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wait {
-    /// The epoch was asked for.
-    Requested,
-    /// The source flushes or stops.
-    Flushing,
+pub enum Ordinary {
+    /// Several ranks share the epochs.
+    WorldSize,
+    /// An epoch is only a part of the dataset.
+    SamplesPerEpoch,
+    /// The consumer may stop in the middle of an epoch.
+    StepBound,
+    /// The dataset is read anew for each epoch.
+    Reload,
 }
 
 impl Coordinator {
@@ -99,13 +128,19 @@ impl Coordinator {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins a run whose first epoch is `epoch`. Requests of the last run are forgotten; the state stays.
-    pub fn begin(&self, run: Run, epoch: u64) {
+    /// Begins a run of the epochs `first` to `last` (without end if there is none). Requests and failures of the run
+    /// before are forgotten; the state stays.
+    pub fn begin(&self, run: Run, first: u64, last: Option<u64>) {
         let mut inner = self.lock();
         inner.run = Some(run);
         inner.opened.clear();
-        inner.requested = Some(epoch);
+        inner.boundary = Boundary::begin(first);
+        inner.last = last;
         inner.flushing = false;
+        let held = std::mem::take(&mut inner.held);
+        drop(inner);
+        drop(held);
+        self.notify();
     }
 
     /// Makes a drawn epoch known.
@@ -120,32 +155,195 @@ impl Coordinator {
         inner.opened.push_back(Opened { receipt, order });
     }
 
-    /// Asks for `epoch` (and those before it). Asking again changes nothing.
-    pub fn request(&self, epoch: u64) {
-        let mut inner = self.lock();
-        inner.requested = inner.requested.max(Some(epoch));
-        drop(inner);
-        self.changed.notify_all();
+    /// Changes the protocol's state and tells everybody who waits.
+    fn change<T>(&self, change: impl FnOnce(&mut Boundary) -> T) -> T {
+        let result = change(&mut self.lock().boundary);
+        self.notify();
+        result
     }
 
-    /// Waits until `epoch` has been asked for.
-    pub fn wait_for_request(&self, epoch: u64) -> Wait {
+    fn notify(&self) {
+        self.changed.notify_all();
+        let mut listeners = Vec::new();
+        self.lock().listeners.retain(|listener| match listener.upgrade() {
+            Some(listener) => {
+                listeners.push(listener);
+                true
+            }
+            None => false,
+        });
+        for listener in listeners {
+            listener();
+        }
+    }
+
+    /// Has `listener` called after every change, as long as it lives.
+    pub fn listen(&self, listener: &Arc<Listener>) {
+        self.lock().listeners.push(Arc::downgrade(listener));
+    }
+
+    /// The consumer asks for `epoch` (and those before it). Asking again changes nothing. Messages about it that were
+    /// held back are posted now.
+    pub fn request(&self, epoch: u64) -> Requested {
+        let requested = self.change(|boundary| boundary.request(epoch));
+        let mut post = Vec::new();
+        self.lock().held.retain(|(of, element, message)| {
+            let keep = *of > epoch;
+            if !keep && let Some(element) = element.upgrade() {
+                post.push((element, message.clone()));
+            }
+            keep
+        });
+        for (element, message) in post {
+            let _ = element.post_message(message);
+        }
+        requested
+    }
+
+    /// Allows `epoch` to be prepared.
+    pub fn allow(&self, epoch: u64) {
+        self.change(|boundary| boundary.allow(epoch));
+    }
+
+    /// Waits until `epoch` may be read; `None` when the source flushes or stops.
+    pub fn wait_for(&self, epoch: u64) -> Option<Go> {
         let mut inner = self.lock();
         loop {
             if inner.flushing {
-                return Wait::Flushing;
+                return None;
             }
-            if inner.requested >= Some(epoch) {
-                return Wait::Requested;
+            if let Some(go) = inner.boundary.go(epoch) {
+                return Some(go);
             }
             inner = self.changed.wait(inner).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Whether `epoch` has been asked for.
+    pub fn is_requested(&self, epoch: u64) -> bool {
+        self.lock().boundary.is_requested(epoch)
+    }
+
+    /// The epoch that was asked for last.
+    pub fn requested(&self) -> Option<u64> {
+        self.lock().boundary.requested()
+    }
+
+    /// The epoch behind the one that is delivered now.
+    pub fn next(&self) -> Option<u64> {
+        self.lock().boundary.next()
+    }
+
+    /// `epoch` begins to be delivered.
+    pub fn deliver(&self, epoch: u64) {
+        self.change(|boundary| boundary.deliver(epoch));
+    }
+
+    /// Whether the run goes on after `epoch`.
+    pub fn has_next(&self, epoch: u64) -> bool {
+        self.lock().last.is_none_or(|last| epoch < last)
+    }
+
+    /// `epoch` cannot be read to its end. A failure of an epoch that nobody has asked for is held back until somebody
+    /// does; what is still read of it is worthless.
+    pub fn fail(&self, epoch: u64, reason: String) -> Failure {
+        self.change(|boundary| boundary.fail(epoch, reason))
+    }
+
+    /// Whether `epoch` failed while it was prepared, and nobody has been told.
+    pub fn has_failed(&self, epoch: u64) -> bool {
+        self.lock().boundary.has_failed(epoch)
+    }
+
+    /// Why `epoch` failed while it was prepared, if it did and nobody has been told.
+    pub fn failure(&self, epoch: u64) -> Option<String> {
+        self.lock().boundary.failure(epoch).map(str::to_owned)
+    }
+
+    /// What was prepared of `epoch` is to be thrown away and read again.
+    pub fn invalidate(&self, epoch: u64) {
+        self.change(|boundary| boundary.invalidate(epoch));
+        self.lock().held.retain(|(of, _, _)| *of != epoch);
+    }
+
+    /// The epoch that has to be read again, if any.
+    pub fn restart(&self) -> Option<u64> {
+        self.lock().boundary.restart()
+    }
+
+    /// Takes the restart upon itself; `None` if somebody else has.
+    pub fn take_restart(&self) -> Option<u64> {
+        self.change(Boundary::restarted)
+    }
+
+    /// Everything on its way has been flushed away; `epoch` is read again.
+    pub fn flushed(&self, epoch: u64) {
+        self.change(|boundary| boundary.flushed(epoch));
+    }
+
+    /// The application ends the stream: nothing more is read.
+    pub fn end(&self) {
+        self.change(Boundary::end);
+    }
+
+    /// Whether the application has ended the stream.
+    pub fn is_ending(&self) -> bool {
+        self.lock().boundary.is_ending()
+    }
+
+    /// Posts `message` about `epoch` for `element`, now or when the epoch is asked for.
+    pub fn post(&self, epoch: u64, element: &gst::Element, message: gst::Message) {
+        let mut inner = self.lock();
+        if inner.boundary.is_requested(epoch) {
+            drop(inner);
+            let _ = element.post_message(message);
+        } else {
+            inner.held.push((epoch, element.downgrade(), message));
+        }
+    }
+
+    /// Has `recipe` asked what the current settings of `element` come to, as long as it lives.
+    pub fn set_recipe(&self, element: &'static str, recipe: &Arc<Recipe>) {
+        self.lock().recipes.insert(element, Arc::downgrade(recipe));
+    }
+
+    /// Hash of all that the pixels of a sample depend on besides the sample: what is prepared under another one is
+    /// not delivered.
+    pub fn recipe(&self) -> u64 {
+        let recipes: Vec<_> = {
+            let inner = self.lock();
+            inner.recipes.iter().filter_map(|(element, recipe)| Some((*element, recipe.upgrade()?))).collect()
+        };
+        hash(recipes.into_iter().map(|(element, recipe)| format!("{element}={:016x};", recipe())))
+    }
+
+    /// Says that the consumer may stop in the middle of an epoch.
+    pub fn set_step_bound(&self, bound: bool) {
+        self.lock().step_bound = bound;
+    }
+
+    /// Why `prefetch=complete` takes the ordinary path, if it does.
+    pub fn ordinary(&self) -> Option<Ordinary> {
+        let inner = self.lock();
+        let run = inner.run.as_ref()?;
+        let config = run.sampler.config();
+        if config.world_size > 1 {
+            Some(Ordinary::WorldSize)
+        } else if config.samples_per_epoch.is_some() {
+            Some(Ordinary::SamplesPerEpoch)
+        } else if inner.step_bound {
+            Some(Ordinary::StepBound)
+        } else if run.reload {
+            Some(Ordinary::Reload)
+        } else {
+            None
         }
     }
 
     /// Ends the source's wait, or lets it wait again.
     pub fn set_flushing(&self, flushing: bool) {
         self.lock().flushing = flushing;
-        self.changed.notify_all();
+        self.notify();
     }
 
     /// Registers an element for as long as the returned value lives.
@@ -173,6 +371,11 @@ impl Coordinator {
     /// The order of `epoch`, if it is one of those drawn last.
     pub fn order(&self, epoch: u64) -> Option<Order> {
         self.lock().opened(epoch).map(|opened| opened.order.clone())
+    }
+
+    /// The receipt of `epoch`, if it is one of those drawn last.
+    pub fn receipt(&self, epoch: u64) -> Option<Receipt> {
+        self.lock().opened(epoch).map(|opened| opened.receipt.clone())
     }
 
     /// The epoch that was drawn last.
@@ -234,10 +437,26 @@ impl Coordinator {
     }
 }
 
+impl std::fmt::Debug for Coordinator {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Coordinator").field("boundary", &self.lock().boundary).finish_non_exhaustive()
+    }
+}
+
 impl Inner {
     fn opened(&self, epoch: u64) -> Option<&Opened> {
         self.opened.iter().find(|opened| opened.receipt.epoch() == epoch)
     }
+}
+
+/// The first 64 bits of the SHA-256 of `parts`, one after the other.
+pub fn hash(parts: impl IntoIterator<Item = String>) -> u64 {
+    use sha2::Digest;
+    let mut digest = sha2::Sha256::new();
+    for part in parts {
+        digest.update(part);
+    }
+    digest.finalize().iter().take(8).fold(0, |hash, byte| hash << 8 | u64::from(*byte))
 }
 
 /// Reads a state saved by an earlier run; `None` if there is none yet.

@@ -18,8 +18,10 @@ fn coordinator(state_location: Option<PathBuf>) -> Arc<Coordinator> {
             sampler,
             fingerprint: "f".into(),
             state_location,
+            reload: false,
         },
         first.epoch(),
+        None,
     );
     coordinator.open(first, order);
     coordinator

@@ -5,6 +5,7 @@ use std::time::Instant;
 use gst::prelude::*;
 use gst::subclass::prelude::*;
 
+use super::super::coordinator::Failure;
 use super::super::epoch_end::EpochEnd;
 use super::super::faults::{self, Limit, OnError, Outcome, Place, Resolver};
 use super::super::util::{lock, nanoseconds_since};
@@ -24,6 +25,8 @@ pub(super) struct Delivery {
     pub segment: Option<gst::Event>,
     /// The next frame is the first of an epoch.
     pub discont: bool,
+    /// This epoch failed while it was prepared: what still comes of it is thrown away.
+    pub failed: Option<u64>,
     /// It has been said that skip acts as replace.
     pub announced: bool,
 }
@@ -61,6 +64,7 @@ impl EpochDecode {
         match event.view() {
             gst::EventView::Segment(segment) => {
                 delivery.discont = true;
+                delivery.failed = None;
                 let event = if segment.segment().format() == gst::Format::Time {
                     event
                 } else {
@@ -108,12 +112,23 @@ impl EpochDecode {
         let of = epoch
             .map(|epoch| format!(" in epoch {epoch}"))
             .unwrap_or_default();
-        gst::element_imp_error!(
-            self,
-            gst::StreamError::Decode,
-            ("No usable sample{of}: all {} are faulty", outcome.faults),
-            ["See the epochfeed-fault messages for each file and reason"]
-        );
+        self.fail(
+            epoch,
+            format!("No usable sample{of}: all {} are faulty", outcome.faults),
+            "See the epochfeed-fault messages for each file and reason",
+        )
+        .map(|_| ())
+    }
+
+    /// Reports that `epoch` cannot be decoded to its end: now, or, if nobody has asked for it yet, when somebody does.
+    fn fail(&self, epoch: Option<u64>, message: String, remedy: &str) -> Result<Failure, gst::FlowError> {
+        if let (Some(epoch), Some(registration)) = (epoch, self.registration())
+            && registration.coordinator().fail(epoch, message.clone()) == Failure::Held
+        {
+            gst::debug!(CAT, imp = self, "Held until epoch {epoch} is asked for: {message}");
+            return Ok(Failure::Held);
+        }
+        gst::element_imp_error!(self, gst::StreamError::Decode, ("{message}"), ["{remedy}"]);
         Err(gst::FlowError::Error)
     }
 
@@ -125,6 +140,10 @@ impl EpochDecode {
     ) -> Result<(), gst::FlowError> {
         // Downstream has had enough; what is still here leaves without being looked at.
         self.queue.flow()?;
+        // The rest of a prepared epoch that failed is thrown away.
+        if place.stamped && delivery.failed == Some(place.sample.epoch) {
+            return Ok(());
+        }
         let mut out = Vec::new();
         match result {
             Ok(decoded) => {
@@ -167,14 +186,13 @@ impl EpochDecode {
             .on_error
             .for_world(coordinator.map_or(1, |coordinator| coordinator.world_size()));
         let what = faults::describe(&place.sample);
+        let epoch = place.sample.epoch;
+        let in_epoch = place.stamped.then_some(epoch);
         if action == OnError::Fail {
-            gst::element_imp_error!(
-                self,
-                gst::StreamError::Decode,
-                ("Cannot use {what}: {reason}"),
-                ["Repair or remove the file, or set on-error=skip or on-error=replace"]
-            );
-            return Err(gst::FlowError::Error);
+            let remedy = "Repair or remove the file, or set on-error=skip or on-error=replace";
+            self.fail(in_epoch, format!("Cannot use {what}: {reason}"), remedy)?;
+            delivery.failed = in_epoch;
+            return Ok(());
         }
         if action != delivery.on_error && !std::mem::replace(&mut delivery.announced, true) {
             gst::element_imp_info!(
@@ -183,13 +201,14 @@ impl EpochDecode {
                 ["With several ranks on-error=skip acts as replace, so that they stay equally long"]
             );
         }
-        let _ = self.obj().post_message(faults::message(
-            self.obj().upcast_ref(),
-            &place.sample,
-            reason,
-            action,
-        ));
-        let epoch = place.sample.epoch;
+        let element = self.obj();
+        let message = faults::message(element.upcast_ref(), &place.sample, reason, action);
+        match coordinator {
+            Some(coordinator) => coordinator.post(epoch, element.upcast_ref(), message),
+            None => {
+                let _ = element.post_message(message);
+            }
+        }
         if action == OnError::Replace {
             lock(&self.stats).replaced += 1;
             delivery.resolver.replace(place, out);
@@ -201,16 +220,15 @@ impl EpochDecode {
             .map(|order| order.len());
         let faults = delivery.resolver.faults();
         if delivery.limit.exceeded(faults, samples) {
-            gst::element_imp_error!(
-                self,
-                gst::StreamError::Decode,
-                ("Too many faulty samples: {faults} in epoch {epoch}; the last is {what}: {reason}"),
-                [
-                    "Repair the dataset or raise max-errors, which is {:?}",
-                    delivery.limit
-                ]
+            let message =
+                format!("Too many faulty samples: {faults} in epoch {epoch}; the last is {what}: {reason}");
+            let remedy = format!(
+                "Repair the dataset or raise max-errors, which is {:?}",
+                delivery.limit
             );
-            return Err(gst::FlowError::Error);
+            self.fail(in_epoch, message, &remedy)?;
+            delivery.failed = in_epoch;
+            out.clear();
         }
         Ok(())
     }

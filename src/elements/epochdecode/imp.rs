@@ -230,6 +230,7 @@ impl EpochDecode {
                 if let Some(delivery) = &mut *lock(&self.delivery) {
                     delivery.resolver.end();
                     delivery.discont = true;
+                    delivery.failed = None;
                 }
                 self.queue.start();
                 self.start_task().is_ok() && forwarded

@@ -13,7 +13,7 @@ use gst::subclass::prelude::*;
 use gst_base::prelude::*;
 use gst_base::subclass::prelude::*;
 
-use super::super::coordinator::{self, Registration, Stage};
+use super::super::coordinator::{self, Registration, Requested, Stage};
 use super::super::epoch_end::EpochEnd;
 use super::super::meta::{BatchMeta, SampleMeta};
 use super::super::util::{Statistics, lock, nanoseconds_since};
@@ -116,7 +116,9 @@ impl EpochSink {
     }
 
     fn find_coordinator(&self) -> Option<Registration> {
-        coordinator::find(&self.sink_pad()?).map(|coordinator| coordinator.register(Stage::Consumer))
+        let coordinator = coordinator::find(&self.sink_pad()?)?;
+        coordinator.set_step_bound(lock(&self.settings).max_steps > 0);
+        Some(coordinator.register(Stage::Consumer))
     }
 
     /// Does `work` with the session in hand; `otherwise` where there is none.
@@ -331,7 +333,15 @@ impl EpochSink {
             session.asked = Instant::now();
             session.ready = session.asked;
             if let Some(registration) = &session.registration {
-                registration.coordinator().request(end.epoch + 1);
+                let next = end.epoch + 1;
+                if let Requested::Failed(reason) = registration.coordinator().request(next) {
+                    gst::element_imp_error!(
+                        self,
+                        gst::ResourceError::Read,
+                        ("Epoch {next} could not be prepared: {reason}"),
+                        ["Remove the cause and start again: the run resumes with this epoch"]
+                    );
+                }
             }
         }
     }

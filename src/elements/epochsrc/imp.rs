@@ -13,7 +13,7 @@ use gst_base::prelude::*;
 use gst_base::subclass::base_src::CreateSuccess;
 use gst_base::subclass::prelude::*;
 
-use super::super::coordinator::{self, Coordinator, Stage, Wait};
+use super::super::coordinator::{self, Coordinator, Failure, Go, Requested, Stage};
 use super::super::epoch_end::EpochEnd;
 use super::super::faults::{self, OnError, Place};
 use super::super::meta::SampleMeta;
@@ -73,6 +73,10 @@ pub struct EpochSrc {
     stats: Mutex<Stats>,
     coordinator: Arc<Coordinator>,
     run: Mutex<Option<Run>>,
+    /// Where a flushing seek goes: epoch and position.
+    target: Mutex<Option<(u64, u64)>>,
+    /// Keeps the coordinator's knowledge of the recipe alive.
+    recipe: Mutex<Option<Arc<coordinator::Recipe>>>,
 }
 
 impl Default for EpochSrc {
@@ -83,6 +87,8 @@ impl Default for EpochSrc {
             stats: Mutex::default(),
             coordinator: Arc::default(),
             run: Mutex::new(None),
+            target: Mutex::new(None),
+            recipe: Mutex::new(None),
         }
     }
 }
@@ -115,17 +121,63 @@ impl EpochSrc {
         )
     }
 
-    /// Asks for the epoch after the one that is read now; false where there is none.
+    /// Asks for the epoch after the one that is delivered now; false where there is none, or when preparing it failed,
+    /// which is told by a warning.
     fn next_epoch(&self) -> bool {
-        let next = lock(&self.run).as_ref().map(|run| run.reader.epoch() + 1);
-        // While the streaming thread works on the run, the coordinator knows the epoch.
-        match next.or_else(|| self.coordinator.newest().map(|epoch| epoch + 1)) {
-            Some(next) => {
-                self.coordinator.request(next);
-                true
+        let Some(next) = self.coordinator.next().filter(|_| self.obj().current_state() > gst::State::Ready) else {
+            return false;
+        };
+        match self.coordinator.request(next) {
+            Requested::Accepted => true,
+            Requested::Failed(reason) => {
+                gst::element_imp_warning!(
+                    self,
+                    gst::ResourceError::Read,
+                    ("Epoch {next} could not be prepared: {reason}"),
+                    ["It is prepared again; ask for it again when the cause is removed"]
+                );
+                false
             }
-            None => false,
         }
+    }
+
+    /// A seek of the application: with SEGMENT and without FLUSH it asks for the next epoch, with FLUSH it discards what
+    /// has not been taken and reads the current epoch again from `start`, in samples.
+    fn seek(&self, seek: &gst::event::Seek, seqnum: gst::Seqnum) -> bool {
+        let (rate, flags, start_type, start, _, _) = seek.get();
+        if !flags.contains(gst::SeekFlags::FLUSH) {
+            return flags.contains(gst::SeekFlags::SEGMENT) && self.next_epoch();
+        }
+        let position = match start {
+            gst::GenericFormattedValue::Default(start) if start_type == gst::SeekType::Set => {
+                start.map_or(0, |start| *start)
+            }
+            gst::GenericFormattedValue::Default(_) if start_type == gst::SeekType::None => 0,
+            _ => {
+                gst::warning!(CAT, imp = self, "Refusing a seek that is not in samples (format DEFAULT)");
+                return false;
+            }
+        };
+        if rate != 1.0 {
+            gst::warning!(CAT, imp = self, "Refusing a seek with rate {rate}: only 1.0 is possible");
+            return false;
+        }
+        // A restart reads an epoch again that nobody has taken; else it is the one that the consumer is in.
+        let Some(epoch) = self.coordinator.take_restart().or_else(|| self.coordinator.requested()) else {
+            return false;
+        };
+        *lock(&self.target) = Some((epoch, position));
+        let event = gst::event::Seek::builder(
+            1.0,
+            gst::SeekFlags::FLUSH,
+            gst::SeekType::Set,
+            gst::ClockTime::ZERO,
+            gst::SeekType::None,
+            gst::ClockTime::NONE,
+        )
+        .seqnum(seqnum)
+        .build();
+        BaseSrcImplExt::parent_event(self, &event)
     }
 
     /// The state this run resumes from: what was set or kept, else the file.
@@ -169,6 +221,11 @@ impl EpochSrc {
 
     /// Reads the next sample into `run.ready`, or finds the end of the epoch.
     fn read(&self, run: &mut Run) -> Result<(), gst::FlowError> {
+        // The rest of a prepared epoch that failed would be thrown away.
+        if self.coordinator.has_failed(run.reader.epoch()) {
+            run.phase = Phase::Ended;
+            return Ok(());
+        }
         let start = Instant::now();
         let Some(Read {
             position,
@@ -185,8 +242,8 @@ impl EpochSrc {
             dataset_index: slot.dataset_index,
             uri: run.reader.dataset.uri(slot.dataset_index).unwrap_or_default(),
             seed: run.reader.sampler.config().seed,
-            recipe: run.recipe,
-            prepared: false,
+            recipe: self.coordinator.recipe(),
+            prepared: !self.coordinator.is_requested(run.reader.epoch()),
             pad: slot.pad,
             replaced_from: -1,
             fault: None,
@@ -253,24 +310,31 @@ impl EpochSrc {
         }
     }
 
+    /// Reports that `epoch` cannot be read to its end: now if the consumer has asked for it, else when it does.
+    fn fail(&self, epoch: u64, message: String, remedy: &str) -> Result<(), gst::FlowError> {
+        match self.coordinator.fail(epoch, message.clone()) {
+            Failure::Held => Ok(()),
+            Failure::Demanded => {
+                gst::element_imp_error!(self, gst::ResourceError::Read, ("{message}"), ["{remedy}"]);
+                Err(gst::FlowError::Error)
+            }
+        }
+    }
+
     /// What is done about a fault where no epochdecode follows.
     fn apply_own_policy(&self, run: &mut Run, place: Place, reason: &str) -> Result<(), gst::FlowError> {
         let sample = &place.sample;
         if run.on_error == OnError::Fail {
-            gst::element_imp_error!(
-                self,
-                gst::ResourceError::Read,
-                ("Cannot use {}: {reason}", faults::describe(sample)),
-                ["Repair or remove the file, or set on-error=skip or on-error=replace"]
+            let message = format!("Cannot use {}: {reason}", faults::describe(sample));
+            return self.fail(
+                sample.epoch,
+                message,
+                "Repair or remove the file, or set on-error=skip or on-error=replace",
             );
-            return Err(gst::FlowError::Error);
         }
-        let _ = self.obj().post_message(faults::message(
-            self.obj().upcast_ref(),
-            sample,
-            reason,
-            run.on_error,
-        ));
+        let element = self.obj();
+        let message = faults::message(element.upcast_ref(), sample, reason, run.on_error);
+        self.coordinator.post(sample.epoch, element.upcast_ref(), message);
         let mut out = Vec::new();
         if run.on_error == OnError::Replace {
             run.resolver.replace(place, &mut out);
@@ -286,16 +350,15 @@ impl EpochSrc {
         let outcome = run.resolver.end();
         let (epoch, order) = (run.reader.epoch(), run.reader.order());
         if outcome.good == 0 && outcome.faults > 0 {
-            gst::element_imp_error!(
-                self,
-                gst::ResourceError::Read,
-                (
-                    "No usable sample in epoch {epoch}: all {} are faulty",
-                    outcome.faults
-                ),
-                ["See the epochfeed-fault messages for each file and reason"]
+            let message = format!(
+                "No usable sample in epoch {epoch}: all {} are faulty",
+                outcome.faults
             );
-            return Err(gst::FlowError::Error);
+            self.fail(
+                epoch,
+                message,
+                "See the epochfeed-fault messages for each file and reason",
+            )?;
         }
         let ledger = Ledger {
             listed: order.listed(),
@@ -313,10 +376,17 @@ impl EpochSrc {
                 .field("dropped", ledger.dropped)
                 .build(),
         );
-        let _ = self.obj().post_message(message.src(&*self.obj()).build());
+        let element = self.obj();
+        self.coordinator
+            .post(epoch, element.upcast_ref(), message.src(&*element).build());
         lock(&self.stats).epochs += 1;
         let position: gst::GenericFormattedValue = run.time(run.slots).into();
-        let event = EpochEnd { epoch, ledger }.event(position, gst::Seqnum::next());
+        let event = EpochEnd {
+            epoch,
+            ledger,
+            error: self.coordinator.failure(epoch),
+        }
+        .event(position, gst::Seqnum::next());
         gst::debug!(CAT, imp = self, "End of epoch {epoch}: {ledger:?}");
         // Refused when downstream flushes or has ended: the next push says which.
         let _ = self.obj().src_pad().push_event(event);
@@ -330,16 +400,15 @@ impl EpochSrc {
             self.coordinator.request(next);
         }
         let start = Instant::now();
-        let wait = self.coordinator.wait_for_request(next);
+        let go = self.coordinator.wait_for(next);
         lock(&self.stats).wait_request += nanoseconds_since(start);
-        if wait == Wait::Flushing {
-            return Err(gst::FlowError::Flushing);
+        let go = go.ok_or(gst::FlowError::Flushing)?;
+        if go == Go::Requested && !self.coordinator.has(Stage::Buffer) {
+            self.coordinator.deliver(next);
         }
-        run.epochs_left = run.epochs_left.map(|left| left.saturating_sub(1));
+        gst::debug!(CAT, imp = self, "Epoch {next} begins: {go:?}");
         run.reader.advance();
-        (run.skipped_before, run.replaced_before) = (0, 0);
-        run.fresh = true;
-        run.phase = Phase::Reading;
+        run.begin_epoch();
         Ok(())
     }
 
@@ -402,13 +471,20 @@ impl EpochSrc {
                 Phase::Reading => self.read(run)?,
                 Phase::Ended => {
                     self.end_epoch(run)?;
-                    run.phase = if run.epochs_left == Some(0) {
+                    let epoch = run.reader.epoch();
+                    run.phase = if self.coordinator.has_failed(epoch) {
+                        Phase::Failed
+                    } else if run.last == Some(epoch) {
                         Phase::Finished
                     } else {
                         Phase::Boundary
                     };
                 }
                 Phase::Boundary => self.cross_boundary(run)?,
+                // Until a flush, which reads the epoch again or ends the run.
+                Phase::Failed => {
+                    self.coordinator.wait_for(u64::MAX).ok_or(gst::FlowError::Flushing)?;
+                }
                 Phase::Finished => return Err(gst::FlowError::Eos),
             }
         }
@@ -463,6 +539,18 @@ impl ElementImpl for EpochSrc {
         Some(&METADATA)
     }
 
+    fn send_event(&self, event: gst::Event) -> bool {
+        match event.view() {
+            gst::EventView::Seek(seek) => self.seek(seek, event.seqnum()),
+            gst::EventView::Eos(_) => {
+                // What has not been asked for must not keep EOS back.
+                self.coordinator.end();
+                self.parent_send_event(event)
+            }
+            _ => self.parent_send_event(event),
+        }
+    }
+
     fn pad_templates() -> &'static [gst::PadTemplate] {
         static TEMPLATES: LazyLock<Vec<gst::PadTemplate>> = LazyLock::new(|| {
             let caps = crate::elements::encoded_caps();
@@ -496,9 +584,15 @@ impl BaseSrcImpl for EpochSrc {
                 sampler: run.reader.sampler.clone(),
                 fingerprint: run.reader.dataset.fingerprint().to_owned(),
                 state_location: settings.state_location,
+                reload: false,
             },
             run.reader.epoch(),
+            run.last,
         );
+        let hash = run.recipe();
+        let recipe: Arc<coordinator::Recipe> = Arc::new(move || hash);
+        self.coordinator.set_recipe("epochsrc", &recipe);
+        *lock(&self.recipe) = Some(recipe);
         *lock(&self.run) = Some(run);
         Ok(())
     }
@@ -519,8 +613,33 @@ impl BaseSrcImpl for EpochSrc {
         Ok(())
     }
 
+    /// To the base class, which carries out flushing seeks; what others are told is in `query`.
     fn is_seekable(&self) -> bool {
-        false
+        true
+    }
+
+    fn event(&self, event: &gst::Event) -> bool {
+        match event.view() {
+            gst::EventView::Seek(seek) => self.seek(seek, event.seqnum()),
+            _ => BaseSrcImplExt::parent_event(self, event),
+        }
+    }
+
+    /// Everything is flushed and the streaming thread stands still: goes where [`EpochSrc::seek`] said.
+    fn do_seek(&self, _segment: &mut gst::Segment) -> bool {
+        // The base class also "seeks" to the beginning when it starts.
+        let Some((epoch, position)) = lock(&self.target).take() else {
+            return true;
+        };
+        let Some(receipt) = self.coordinator.receipt(epoch) else {
+            return false;
+        };
+        if let Some(run) = &mut *lock(&self.run) {
+            run.reader.seek(receipt, position);
+            run.begin_epoch();
+        }
+        self.coordinator.flushed(epoch);
+        true
     }
 
     /// Caps are those of the file that comes next: nothing is decided before it has been read.
@@ -539,6 +658,11 @@ impl BaseSrcImpl for EpochSrc {
             }
             gst::QueryViewMut::Duration(query) if query.format() == gst::Format::Default => {
                 query.set(gst::format::Default::from_u64(lock(&self.stats).duration));
+                true
+            }
+            gst::QueryViewMut::Seeking(query) if query.format() == gst::Format::Default => {
+                let end = gst::format::Default::from_u64(lock(&self.stats).duration);
+                query.set(true, gst::format::Default::ZERO, end);
                 true
             }
             gst::QueryViewMut::Seeking(query) => {

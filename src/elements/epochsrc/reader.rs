@@ -73,6 +73,14 @@ impl Reader {
         })
     }
 
+    /// Starts at `position` of the epoch of `receipt`, of which nothing is opened yet.
+    pub fn seek(&mut self, receipt: Receipt, position: u64) {
+        self.order = self.sampler.draw(&receipt);
+        self.receipt = receipt;
+        self.position = position.min(self.order.len());
+        self.ahead.clear();
+    }
+
     /// Goes on to the next epoch, of which nothing is opened yet. This one counts as exhausted.
     pub fn advance(&mut self) {
         self.receipt = self.sampler.next(&self.receipt, true);

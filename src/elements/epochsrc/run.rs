@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
+use super::super::coordinator::hash;
 use super::super::faults::{OnError, Place, Resolver};
 use super::reader::Reader;
 use super::settings::Settings;
@@ -19,6 +20,8 @@ pub(super) enum Phase {
     Ended,
     /// Its end has been announced and the next epoch is not asked for yet.
     Boundary,
+    /// It failed while it was prepared: it is read again when that is asked for.
+    Failed,
     /// The run's last epoch has ended.
     Finished,
 }
@@ -27,14 +30,13 @@ pub(super) enum Phase {
 pub(super) struct Run {
     pub reader: Reader,
     pub phase: Phase,
-    /// Epochs that still begin after the current one; `None` without end.
-    pub epochs_left: Option<u64>,
+    /// The last epoch; `None` without end.
+    pub last: Option<u64>,
     /// A SEGMENT for the current epoch has not been sent yet, and its first buffer is a discontinuity.
     pub fresh: bool,
     pub framerate: gst::Fraction,
     /// Slots of this run so far; running time is this many frames.
     pub slots: u64,
-    pub recipe: u64,
     /// Faults of the current epoch before this run, for a run that resumes in it.
     pub skipped_before: u64,
     pub replaced_before: u64,
@@ -76,7 +78,7 @@ impl Run {
                     ["location={location:?}"]
                 )
             })?;
-        let epochs_left = match settings.epochs {
+        let epochs = match settings.epochs {
             0 => {
                 return Err(usage(
                     "epochs is 0: set it to at least 1, or to -1 for no end".into(),
@@ -109,16 +111,13 @@ impl Run {
             };
         }
         let (receipt, position, skipped_before, replaced_before) = start;
-        let recipe = recipe(&sampler, dataset.fingerprint());
         let io_depth = usize::try_from(settings.io_depth).unwrap_or(usize::MAX);
         Ok(Self {
-            reader: Reader::new(dataset, sampler, receipt, position, io_depth),
             phase: Phase::Reading,
-            epochs_left,
+            last: epochs.map(|more| receipt.epoch().saturating_add(more)),
             fresh: true,
             framerate: settings.framerate,
             slots: 0,
-            recipe,
             skipped_before,
             replaced_before,
             on_error: settings.on_error.for_world(settings.world_size),
@@ -127,7 +126,24 @@ impl Run {
             pushed: None,
             caps: None,
             handed_over: None,
+            reader: Reader::new(dataset, sampler, receipt, position, io_depth),
         })
+    }
+
+    /// Begins the epoch that the reader is at.
+    pub fn begin_epoch(&mut self) {
+        (self.skipped_before, self.replaced_before) = (0, 0);
+        self.resolver.end();
+        self.ready.clear();
+        self.pushed = None;
+        self.fresh = true;
+        self.phase = Phase::Reading;
+    }
+
+    /// Hash of what this element contributes to the pixels: dataset and order.
+    pub fn recipe(&self) -> u64 {
+        let reader = &self.reader;
+        hash([format!("{:?} {}", reader.sampler.config(), reader.dataset.fingerprint())])
     }
 
     /// Time stamp of the run's `slots`-th frame.
@@ -137,14 +153,4 @@ impl Run {
             / u128::from(numerator.unsigned_abs().max(1));
         gst::ClockTime::from_nseconds(u64::try_from(nanoseconds).unwrap_or(u64::MAX - 1))
     }
-}
-
-/// Hash of what this element contributes to the pixels: dataset, order and limits.
-fn recipe(sampler: &Sampler, fingerprint: &str) -> u64 {
-    use sha2::Digest;
-    let digest = sha2::Sha256::digest(format!("{:?} {fingerprint}", sampler.config()));
-    digest
-        .iter()
-        .take(8)
-        .fold(0, |hash, byte| hash << 8 | u64::from(*byte))
 }
