@@ -21,7 +21,7 @@ use super::super::util::{Statistics, lock, nanoseconds_since};
 use super::reader::Read;
 use super::run::{Encoded, Phase, Run};
 use super::settings::{Settings, Shuffle, Uneven};
-use crate::decode::{Sniffed, sniff};
+use crate::decode::{Format, Sniffed, sniff};
 use crate::sampler::Ledger;
 
 static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
@@ -343,10 +343,29 @@ impl EpochSrc {
         Ok(())
     }
 
+    /// A format that the next element takes.
+    fn any_format(&self) -> Format {
+        let allowed = self.obj().src_pad().allowed_caps();
+        [Format::Jpeg, Format::Png, Format::Webp, Format::Bmp]
+            .into_iter()
+            .find(|format| {
+                let caps = gst::Caps::new_empty_simple(format.media_type());
+                allowed
+                    .as_ref()
+                    .is_some_and(|allowed| allowed.can_intersect(&caps))
+            })
+            .unwrap_or(Format::Jpeg)
+    }
+
     /// Makes the buffer that is pushed next.
     fn finish(&self, run: &mut Run, place: &Place, encoded: Encoded) -> Result<gst::Buffer, gst::FlowError> {
         let sample = &place.sample;
-        if let Some(format) = encoded.format
+        // A SEGMENT must not come before CAPS, so that a fault in front of the first image needs some.
+        let format = match run.caps {
+            None => encoded.format.or_else(|| Some(self.any_format())),
+            Some(_) => encoded.format,
+        };
+        if let Some(format) = format
             && run.caps != Some(format)
         {
             let caps = gst::Caps::builder(format.media_type())
