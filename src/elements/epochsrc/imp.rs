@@ -339,7 +339,7 @@ impl EpochSrc {
         run.reader.advance();
         (run.skipped_before, run.replaced_before) = (0, 0);
         run.fresh = true;
-        run.phase = Phase::Reading;
+        run.phase = Phase::Beginning;
         Ok(())
     }
 
@@ -371,7 +371,9 @@ impl EpochSrc {
             let caps = gst::Caps::builder(format.media_type())
                 .field("framerate", run.framerate)
                 .build();
-            self.obj().set_caps(&caps).map_err(|_| {
+            // Asked for, because setting caps that are refused succeeds: the next push would fail without a reason.
+            let taken = self.obj().src_pad().peer_query_accept_caps(&caps);
+            if !taken || self.obj().set_caps(&caps).is_err() {
                 gst::element_imp_error!(
                     self,
                     gst::StreamError::Format,
@@ -382,8 +384,8 @@ impl EpochSrc {
                     ),
                     ["Put epochdecode behind epochsrc: it decodes every format that epochsrc reads"]
                 );
-                gst::FlowError::NotNegotiated
-            })?;
+                return Err(gst::FlowError::NotNegotiated);
+            }
             run.caps = Some(format);
         }
         // A replacement's buffer is shared with the sample it repeats.
@@ -411,13 +413,14 @@ impl EpochSrc {
     /// The next buffer of the stream, with what comes before it.
     fn produce(&self, run: &mut Run) -> Result<gst::Buffer, gst::FlowError> {
         loop {
-            if run.fresh && run.phase == Phase::Reading && run.ready.is_empty() {
-                self.open_epoch(run)?;
-            }
             if let Some((place, encoded)) = run.ready.pop_front() {
                 return self.finish(run, &place, encoded);
             }
             match run.phase {
+                Phase::Beginning => {
+                    self.open_epoch(run)?;
+                    run.phase = Phase::Reading;
+                }
                 Phase::Reading => self.read(run)?,
                 Phase::Ended => {
                     self.end_epoch(run)?;

@@ -13,6 +13,8 @@ use crate::sampler::{Sampler, State};
 /// What comes next in the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
+    /// The SEGMENT of the current epoch.
+    Beginning,
     /// Samples of the current epoch.
     Reading,
     /// All its samples have been pushed: its end is to be announced.
@@ -29,7 +31,7 @@ pub(super) struct Run {
     pub phase: Phase,
     /// Epochs that still begin after the current one; `None` without end.
     pub epochs_left: Option<u64>,
-    /// A SEGMENT for the current epoch has not been sent yet, and its first buffer is a discontinuity.
+    /// No buffer of the current epoch has been pushed yet: the first is a discontinuity.
     pub fresh: bool,
     pub framerate: gst::Fraction,
     /// Slots of this run so far; running time is this many frames.
@@ -113,7 +115,7 @@ impl Run {
         let io_depth = usize::try_from(settings.io_depth).unwrap_or(usize::MAX);
         Ok(Self {
             reader: Reader::new(dataset, sampler, receipt, position, io_depth),
-            phase: Phase::Reading,
+            phase: Phase::Beginning,
             epochs_left,
             fresh: true,
             framerate: settings.framerate,
