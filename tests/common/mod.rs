@@ -4,14 +4,17 @@
 #![allow(dead_code, unused_imports)]
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a helper that cannot do its work fails the test
 
+pub mod cases;
 pub mod data;
 pub mod feed;
+pub mod pipeline;
 pub mod process;
 pub mod report;
 pub mod tools;
 
 pub use data::{copy_photos, location, photos, scratch};
 pub use feed::{Feed, SAMPLE, Sample, Taken, assert_same_bytes, quoted};
+pub use pipeline::Pipeline;
 pub use process::{End, Outcome};
 pub use report::{BatchLine, EpochLine, Report};
-pub use tools::{inspect, launch, launch_verbose, plugin_folder, python};
+pub use tools::{inspect, launch, launch_verbose, launch_with_messages, plugin_folder, python};

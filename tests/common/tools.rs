@@ -70,8 +70,16 @@ fn tool(program: &str) -> Job {
 }
 
 /// `gst-launch-1.0 -q` with the words of `line`.
+///
+/// Without `--no-fault`, gst-launch catches a crash and spins for a debugger: it would look like a time-out.
 pub fn launch(line: &str) -> Job {
-    tool("gst-launch-1.0").arg("-q").args(line)
+    tool("gst-launch-1.0").args("-q --no-fault").args(line)
+}
+
+/// As [`launch`], but every message on the bus is printed to standard output.
+pub fn launch_with_messages(line: &str) -> Job {
+    // Not with -q, which silences -m as well.
+    tool("gst-launch-1.0").arg("--no-fault").arg("-m").args(line)
 }
 
 /// `gst-inspect-1.0` with the words of `line`.
