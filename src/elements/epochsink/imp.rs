@@ -191,6 +191,10 @@ impl EpochSink {
         session: &mut Session,
         buffer: &gst::BufferRef,
     ) -> Result<gst::FlowSuccess, gst::FlowError> {
+        if session.ended {
+            // Said before, but in an answer that got lost: that to an epoch's last batch, pushed with the epoch's end.
+            return Err(gst::FlowError::Eos);
+        }
         let now = Instant::now();
         let wait = now.saturating_duration_since(session.ready);
         let order = |session: &Session, epoch| {
@@ -245,6 +249,9 @@ impl EpochSink {
         session.ready = Instant::now();
         if session.settings.max_steps > 0 && session.steps >= session.settings.max_steps {
             gst::info!(CAT, imp = self, "max-steps reached");
+            // Booked now: upstream, ahead of this step, may end the epoch in the stream as if all of it had been taken.
+            self.end(session);
+            Self::release_source(session, batch.epoch);
             return Err(gst::FlowError::Eos);
         }
         Ok(gst::FlowSuccess::Ok)
@@ -309,8 +316,18 @@ impl EpochSink {
         }
     }
 
+    /// Lets a source that waits behind `epoch` go on: its next push tells it that nothing more is taken.
+    fn release_source(session: &Session, epoch: u64) {
+        if let Some(registration) = &session.registration {
+            registration.coordinator().request(epoch + 1);
+        }
+    }
+
     /// An epoch has ended in the stream: validates, and asks for the next.
     fn end_epoch(&self, session: &mut Session, end: EpochEnd) {
+        if session.ended {
+            return Self::release_source(session, end.epoch);
+        }
         let now = Instant::now();
         let report = match session.account.take() {
             Some(account) if account.epoch == end.epoch => account.finish(end.ledger, now),
