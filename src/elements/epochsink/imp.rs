@@ -21,6 +21,7 @@ use super::account::{Account, EpochReport};
 use super::progress::Progress;
 use super::report::Report;
 use super::table::Table;
+use crate::sampler::{Ledger, State};
 
 static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
     gst::DebugCategory::new(
@@ -236,14 +237,8 @@ impl EpochSink {
             stats.wait_input += u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
         }
         self.step(Duration::from_millis(session.settings.step_time.into()))?;
-        if let Some(registration) = &session.registration
-            && let Err(error) = registration.acknowledge(&batch.state)
-        {
-            gst::element_imp_warning!(
-                self,
-                gst::ResourceError::Write,
-                ["Cannot save the state: {error}"]
-            );
+        if let Some(registration) = &session.registration {
+            self.acknowledge(registration, &batch.state);
         }
         session.steps += 1;
         session.ready = Instant::now();
@@ -255,6 +250,23 @@ impl EpochSink {
             return Err(gst::FlowError::Eos);
         }
         Ok(gst::FlowSuccess::Ok)
+    }
+
+    /// What lies before `state` has been used.
+    fn acknowledge(&self, registration: &Registration, state: &str) {
+        if let Err(error) = registration.acknowledge(state) {
+            gst::element_imp_warning!(
+                self,
+                gst::ResourceError::Write,
+                ["Cannot save the state: {error}"]
+            );
+        }
+    }
+
+    /// The state that was acknowledged last, by an earlier run if this one has taken nothing.
+    fn resumed(&self, session: &Session) -> Option<State> {
+        let state = session.registration.as_ref()?.coordinator().state()?;
+        State::from_json(&state).ok()
     }
 
     /// A frame that comes without nhwcpack, as a batch of one.
@@ -329,21 +341,32 @@ impl EpochSink {
             return Self::release_source(session, end.epoch);
         }
         let now = Instant::now();
-        let report = match session.account.take() {
-            Some(account) if account.epoch == end.epoch => account.finish(end.ledger, now),
-            // No batch came of it: all of it was skipped or dropped.
-            _ => Account::begin(
-                &BatchMeta {
-                    epoch: end.epoch,
-                    ..BatchMeta::default()
-                },
-                None,
+        let order = session
+            .registration
+            .as_ref()
+            .and_then(|registration| registration.coordinator().order(end.epoch));
+        let account = match session.account.take() {
+            Some(account) if account.epoch == end.epoch => account,
+            // No batch came of it: what this run had left of it was skipped or dropped.
+            _ => Account::without_batch(
+                end.epoch,
+                self.resumed(session),
+                order.as_ref(),
                 session.asked,
                 now,
-            )
-            .finish(end.ledger, now),
+            ),
         };
-        self.book(session, report);
+        self.book(session, account.finish(end.ledger, now));
+        if let (Some(registration), Some(order)) = (&session.registration, order) {
+            // Also what came behind the last batch is done with: a run that resumes begins with the next epoch.
+            let Ledger {
+                skipped, replaced, ..
+            } = end.ledger;
+            let state = registration
+                .coordinator()
+                .state_at(end.epoch, order.len(), skipped, replaced);
+            self.acknowledge(registration, &state.unwrap_or_default());
+        }
         if self.validate(Duration::from_millis(session.settings.validation_time.into())) {
             session.asked = Instant::now();
             session.ready = session.asked;
