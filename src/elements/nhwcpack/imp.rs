@@ -446,7 +446,9 @@ impl NhwcPack {
                 {
                     end.ledger.dropped += dropped;
                     end.ledger.padded = end.ledger.padded.saturating_sub(padding_dropped) + padded;
-                    return self.src_pad.push_event(end.update(&event));
+                    let pushed = self.src_pad.push_event(end.update(&event));
+                    self.acknowledge(stream, &stream.state_behind(&end));
+                    return pushed;
                 }
             }
             gst::EventView::Eos(_) => {
@@ -485,6 +487,17 @@ fn same_layout(a: &gst_video::VideoInfo, b: &gst_video::VideoInfo) -> bool {
 impl Stream {
     fn flushing(&self, pad: &gst::Pad) -> bool {
         pad.pad_flags().contains(gst::PadFlags::FLUSHING)
+    }
+
+    /// The state behind an epoch: also what came after its last batch is done with, so that a run that resumes begins with
+    /// the next epoch.
+    fn state_behind(&self, end: &EpochEnd) -> String {
+        let state = self.registration.as_ref().and_then(|registration| {
+            let coordinator = registration.coordinator();
+            let position = coordinator.order(end.epoch)?.len();
+            coordinator.state_at(end.epoch, position, end.ledger.skipped, end.ledger.replaced)
+        });
+        state.unwrap_or_default()
     }
 
     /// Forgets the current batch and epoch.
