@@ -447,7 +447,9 @@ impl NhwcPack {
                     end.ledger.dropped += dropped;
                     end.ledger.padded = end.ledger.padded.saturating_sub(padding_dropped) + padded;
                     let pushed = self.src_pad.push_event(end.update(&event));
-                    self.acknowledge(stream, &stream.state_behind(&end));
+                    if pushed {
+                        self.acknowledge(stream, &stream.state_behind(&end));
+                    }
                     return pushed;
                 }
             }
