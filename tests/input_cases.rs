@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use common::cases::{self, Case, TRUNCATED};
-use common::{Outcome, Report, launch, launch_with_messages, location};
+use common::{Outcome, Report, launch, launch_failing, launch_with_messages, location};
 
 /// Small frames: what is tested is not the pixels.
 const REST: &str =
@@ -34,13 +34,12 @@ fn for_each(cases: &[Case], work: impl Fn(&Case) + Sync) {
 fn each_file_on_its_own() {
     for_each(&cases::all(), |case| {
         let file = location(&cases::folder().join(&case.name));
-        let job = launch(&format!("epochsrc location={file} ! epochdecode {REST}"));
+        let line = format!("epochsrc location={file} ! epochdecode {REST}");
         if case.good {
-            job.run().success();
+            launch(&line).run().success();
         } else {
             // Named with its place in the dataset, and more than "cannot": a reason behind the colon.
-            let outcome = job
-                .expect_error()
+            let outcome = launch_failing(&line)
                 .run()
                 .failure(&["Cannot use sample 0 (file://", &case.name]);
             let line = outcome
@@ -68,12 +67,11 @@ fn truncated_files_are_used_where_that_is_wanted() {
         ))
         .run()
         .success();
-        let job = launch(&format!(
+        launch_failing(&format!(
             "epochsrc location={file} ! epochdecode truncated=fail {REST}"
-        ));
-        job.expect_error()
-            .run()
-            .failure(&[&case.name, "truncated", "truncated=use"]);
+        ))
+        .run()
+        .failure(&[&case.name, "truncated", "truncated=use"]);
     });
 }
 

@@ -17,4 +17,6 @@ pub use feed::{Feed, SAMPLE, Sample, Taken, assert_same_bytes, quoted};
 pub use pipeline::Pipeline;
 pub use process::{End, Outcome};
 pub use report::{BatchLine, EpochLine, Report};
-pub use tools::{inspect, launch, launch_verbose, launch_with_messages, plugin_folder, python};
+pub use tools::{
+    inspect, launch, launch_failing, launch_verbose, launch_with_messages, plugin_folder, python,
+};

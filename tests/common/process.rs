@@ -121,6 +121,14 @@ impl Job {
         self
     }
 
+    /// Lets `wrapper`, a program and its first arguments, start what the job was: `setpriv`, a shell with a `ulimit`.
+    pub fn under(mut self, wrapper: &[&str]) -> Self {
+        let inner = std::mem::replace(&mut self.program, wrapper[0].to_owned());
+        let outer = wrapper[1..].iter().map(Into::into).chain([inner.into()]);
+        self.arguments.splice(0..0, outer);
+        self
+    }
+
     /// Sets an environment variable.
     pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
         self.variables.push((name.to_owned(), value.as_ref().to_owned()));

@@ -76,6 +76,14 @@ pub fn launch(line: &str) -> Job {
     tool("gst-launch-1.0").args("-q --no-fault").args(line)
 }
 
+/// As [`launch`], for a pipeline that is meant to fail at once: where gst-launch itself hangs then (see
+/// [`Job::expect_error`]), that is found soon.
+pub fn launch_failing(line: &str) -> Job {
+    launch(line)
+        .expect_error()
+        .limit(std::time::Duration::from_secs(10))
+}
+
 /// As [`launch`], but every message on the bus is printed to standard output.
 pub fn launch_with_messages(line: &str) -> Job {
     // Not with -q, which silences -m as well.

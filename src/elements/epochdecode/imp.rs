@@ -221,7 +221,14 @@ impl EpochDecode {
         match event.view() {
             gst::EventView::FlushStart(_) => {
                 let forwarded = self.src_pad.push_event(event);
-                self.queue.flush();
+                // The stream cannot do without its sticky events, which the next frame then takes along.
+                for event in self.queue.flush() {
+                    if event.is_sticky()
+                        && !matches!(event.type_(), gst::EventType::Segment | gst::EventType::Eos)
+                    {
+                        let _ = self.src_pad.store_sticky_event(&event);
+                    }
+                }
                 let _ = self.src_pad.pause_task();
                 forwarded
             }

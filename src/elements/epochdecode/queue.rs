@@ -61,8 +61,8 @@ impl Queue {
         state.high_water = 0;
     }
 
-    /// Discards everything and takes nothing more; every wait ends.
-    pub fn flush(&self) {
+    /// Discards everything and takes nothing more; every wait ends. Returns the events that were discarded.
+    pub fn flush(&self) -> Vec<gst::Event> {
         let mut state = self.lock();
         state.flow = Err(gst::FlowError::Flushing);
         let items = std::mem::take(&mut state.items);
@@ -70,7 +70,13 @@ impl Queue {
         state.images = 0;
         drop(state);
         self.changed.notify_all();
-        drop(items);
+        items
+            .into_iter()
+            .filter_map(|item| match item {
+                Item::Event(event) => Some(event),
+                Item::Image(..) => None,
+            })
+            .collect()
     }
 
     /// Takes note of what a push came to. After an error no more images are taken; those that are here leave.

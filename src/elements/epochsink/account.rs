@@ -58,6 +58,25 @@ impl Account {
         account
     }
 
+    /// An epoch of which no batch came in this run. If an earlier run took some of it, `resumed` says so.
+    pub fn without_batch(
+        epoch: u64,
+        resumed: Option<State>,
+        order: Option<&Order>,
+        asked: Instant,
+        now: Instant,
+    ) -> Self {
+        let first = BatchMeta {
+            epoch,
+            state: resumed
+                .filter(|state| state.epoch == epoch)
+                .map(|state| state.to_json())
+                .unwrap_or_default(),
+            ..BatchMeta::default()
+        };
+        Self::begin(&first, order, asked, now)
+    }
+
     /// Counts a batch.
     pub fn add(&mut self, batch: &BatchMeta) {
         let (delivered, padded, replaced) = counts(batch);

@@ -21,6 +21,7 @@ use super::account::{Account, EpochReport};
 use super::progress::Progress;
 use super::report::Report;
 use super::table::Table;
+use crate::sampler::{Ledger, State};
 
 static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
     gst::DebugCategory::new(
@@ -193,6 +194,10 @@ impl EpochSink {
         session: &mut Session,
         buffer: &gst::BufferRef,
     ) -> Result<gst::FlowSuccess, gst::FlowError> {
+        if session.ended {
+            // Said before, but in an answer that got lost: that to an epoch's last batch, pushed with the epoch's end.
+            return Err(gst::FlowError::Eos);
+        }
         let now = Instant::now();
         let wait = now.saturating_duration_since(session.ready);
         let order = |session: &Session, epoch| {
@@ -234,22 +239,36 @@ impl EpochSink {
             stats.wait_input += u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
         }
         self.step(Duration::from_millis(session.settings.step_time.into()))?;
-        if let Some(registration) = &session.registration
-            && let Err(error) = registration.acknowledge(&batch.state)
-        {
+        if let Some(registration) = &session.registration {
+            self.acknowledge(registration, &batch.state);
+        }
+        session.steps += 1;
+        session.ready = Instant::now();
+        if session.settings.max_steps > 0 && session.steps >= session.settings.max_steps {
+            gst::info!(CAT, imp = self, "max-steps reached");
+            // Booked now: upstream, ahead of this step, may end the epoch in the stream as if all of it had been taken.
+            self.end(session);
+            Self::release_source(session, batch.epoch);
+            return Err(gst::FlowError::Eos);
+        }
+        Ok(gst::FlowSuccess::Ok)
+    }
+
+    /// What lies before `state` has been used.
+    fn acknowledge(&self, registration: &Registration, state: &str) {
+        if let Err(error) = registration.acknowledge(state) {
             gst::element_imp_warning!(
                 self,
                 gst::ResourceError::Write,
                 ["Cannot save the state: {error}"]
             );
         }
-        session.steps += 1;
-        session.ready = Instant::now();
-        if session.settings.max_steps > 0 && session.steps >= session.settings.max_steps {
-            gst::info!(CAT, imp = self, "max-steps reached");
-            return Err(gst::FlowError::Eos);
-        }
-        Ok(gst::FlowSuccess::Ok)
+    }
+
+    /// The state that was acknowledged last, by an earlier run if this one has taken nothing.
+    fn resumed(&self, session: &Session) -> Option<State> {
+        let state = session.registration.as_ref()?.coordinator().state()?;
+        State::from_json(&state).ok()
     }
 
     /// A frame that comes without nhwcpack, as a batch of one.
@@ -311,24 +330,45 @@ impl EpochSink {
         }
     }
 
+    /// Lets a source that waits behind `epoch` go on: its next push tells it that nothing more is taken.
+    fn release_source(session: &Session, epoch: u64) {
+        if let Some(registration) = &session.registration {
+            registration.coordinator().request(epoch + 1);
+        }
+    }
+
     /// An epoch has ended in the stream: validates, and asks for the next.
     fn end_epoch(&self, session: &mut Session, end: EpochEnd) {
+        if session.ended {
+            return Self::release_source(session, end.epoch);
+        }
         let now = Instant::now();
-        let report = match session.account.take() {
-            Some(account) if account.epoch == end.epoch => account.finish(end.ledger, now),
-            // No batch came of it: all of it was skipped or dropped.
-            _ => Account::begin(
-                &BatchMeta {
-                    epoch: end.epoch,
-                    ..BatchMeta::default()
-                },
-                None,
+        let order = session
+            .registration
+            .as_ref()
+            .and_then(|registration| registration.coordinator().order(end.epoch));
+        let account = match session.account.take() {
+            Some(account) if account.epoch == end.epoch => account,
+            // No batch came of it: what this run had left of it was skipped or dropped.
+            _ => Account::without_batch(
+                end.epoch,
+                self.resumed(session),
+                order.as_ref(),
                 session.asked,
                 now,
-            )
-            .finish(end.ledger, now),
+            ),
         };
-        self.book(session, report);
+        self.book(session, account.finish(end.ledger, now));
+        if let (Some(registration), Some(order)) = (&session.registration, order) {
+            // Also what came behind the last batch is done with: a run that resumes begins with the next epoch.
+            let Ledger {
+                skipped, replaced, ..
+            } = end.ledger;
+            let state = registration
+                .coordinator()
+                .state_at(end.epoch, order.len(), skipped, replaced);
+            self.acknowledge(registration, &state.unwrap_or_default());
+        }
         if self.validate(Duration::from_millis(session.settings.validation_time.into())) {
             session.asked = Instant::now();
             session.ready = session.asked;

@@ -21,7 +21,7 @@ use super::super::util::{Statistics, lock, nanoseconds_since};
 use super::reader::Read;
 use super::run::{Encoded, Phase, Run};
 use super::settings::{Settings, Shuffle, Uneven};
-use crate::decode::{Sniffed, sniff};
+use crate::decode::{Format, Sniffed, sniff};
 use crate::sampler::Ledger;
 
 static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
@@ -408,20 +408,47 @@ impl EpochSrc {
         }
         gst::debug!(CAT, imp = self, "Epoch {next} begins: {go:?}");
         run.reader.advance();
+<<<<<<< HEAD
         run.begin_epoch();
+=======
+        (run.skipped_before, run.replaced_before) = (0, 0);
+        run.fresh = true;
+        run.phase = Phase::Beginning;
+>>>>>>> main
         Ok(())
+    }
+
+    /// A format that the next element takes.
+    fn any_format(&self) -> Format {
+        let allowed = self.obj().src_pad().allowed_caps();
+        [Format::Jpeg, Format::Png, Format::Webp, Format::Bmp]
+            .into_iter()
+            .find(|format| {
+                let caps = gst::Caps::new_empty_simple(format.media_type());
+                allowed
+                    .as_ref()
+                    .is_some_and(|allowed| allowed.can_intersect(&caps))
+            })
+            .unwrap_or(Format::Jpeg)
     }
 
     /// Makes the buffer that is pushed next.
     fn finish(&self, run: &mut Run, place: &Place, encoded: Encoded) -> Result<gst::Buffer, gst::FlowError> {
         let sample = &place.sample;
-        if let Some(format) = encoded.format
+        // A SEGMENT must not come before CAPS, so that a fault in front of the first image needs some.
+        let format = match run.caps {
+            None => encoded.format.or_else(|| Some(self.any_format())),
+            Some(_) => encoded.format,
+        };
+        if let Some(format) = format
             && run.caps != Some(format)
         {
             let caps = gst::Caps::builder(format.media_type())
                 .field("framerate", run.framerate)
                 .build();
-            self.obj().set_caps(&caps).map_err(|_| {
+            // Asked for, because setting caps that are refused succeeds: the next push would fail without a reason.
+            let taken = self.obj().src_pad().peer_query_accept_caps(&caps);
+            if !taken || self.obj().set_caps(&caps).is_err() {
                 gst::element_imp_error!(
                     self,
                     gst::StreamError::Format,
@@ -432,8 +459,8 @@ impl EpochSrc {
                     ),
                     ["Put epochdecode behind epochsrc: it decodes every format that epochsrc reads"]
                 );
-                gst::FlowError::NotNegotiated
-            })?;
+                return Err(gst::FlowError::NotNegotiated);
+            }
             run.caps = Some(format);
         }
         // A replacement's buffer is shared with the sample it repeats.
@@ -461,13 +488,14 @@ impl EpochSrc {
     /// The next buffer of the stream, with what comes before it.
     fn produce(&self, run: &mut Run) -> Result<gst::Buffer, gst::FlowError> {
         loop {
-            if run.fresh && run.phase == Phase::Reading && run.ready.is_empty() {
-                self.open_epoch(run)?;
-            }
             if let Some((place, encoded)) = run.ready.pop_front() {
                 return self.finish(run, &place, encoded);
             }
             match run.phase {
+                Phase::Beginning => {
+                    self.open_epoch(run)?;
+                    run.phase = Phase::Reading;
+                }
                 Phase::Reading => self.read(run)?,
                 Phase::Ended => {
                     self.end_epoch(run)?;

@@ -14,6 +14,8 @@ use crate::sampler::{Sampler, State};
 /// What comes next in the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
+    /// The SEGMENT of the current epoch.
+    Beginning,
     /// Samples of the current epoch.
     Reading,
     /// All its samples have been pushed: its end is to be announced.
@@ -32,7 +34,7 @@ pub(super) struct Run {
     pub phase: Phase,
     /// The last epoch; `None` without end.
     pub last: Option<u64>,
-    /// A SEGMENT for the current epoch has not been sent yet, and its first buffer is a discontinuity.
+    /// No buffer of the current epoch has been pushed yet: the first is a discontinuity.
     pub fresh: bool,
     pub framerate: gst::Fraction,
     /// Slots of this run so far; running time is this many frames.
@@ -113,7 +115,7 @@ impl Run {
         let (receipt, position, skipped_before, replaced_before) = start;
         let io_depth = usize::try_from(settings.io_depth).unwrap_or(usize::MAX);
         Ok(Self {
-            phase: Phase::Reading,
+            phase: Phase::Beginning,
             last: epochs.map(|more| receipt.epoch().saturating_add(more)),
             fresh: true,
             framerate: settings.framerate,
@@ -137,7 +139,7 @@ impl Run {
         self.ready.clear();
         self.pushed = None;
         self.fresh = true;
-        self.phase = Phase::Reading;
+        self.phase = Phase::Beginning;
     }
 
     /// Hash of what this element contributes to the pixels: dataset and order.

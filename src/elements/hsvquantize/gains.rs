@@ -32,6 +32,15 @@ impl Default for Settings {
     }
 }
 
+/// Why the properties cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum SettingsError {
+    #[error("gains is {text:?}: {error}")]
+    Stated { text: String, error: GainsError },
+    #[error("{0}")]
+    Gains(#[from] GainsError),
+}
+
 /// Chooses the gains of one frame after the other.
 #[derive(Clone, Debug)]
 pub(super) struct Chooser {
@@ -42,12 +51,18 @@ pub(super) struct Chooser {
 
 impl Chooser {
     /// What `settings` say.
-    pub fn new(settings: &Settings) -> Result<Self, GainsError> {
+    pub fn new(settings: &Settings) -> Result<Self, SettingsError> {
         let stated = settings.gains.as_deref().filter(|gains| !gains.is_empty());
+        let parse = |text: &str| {
+            text.parse().map_err(|error| SettingsError::Stated {
+                text: text.to_owned(),
+                error,
+            })
+        };
         Ok(Self {
             ranges: GainRanges::new(settings.hue, settings.saturation, settings.value)?,
             seed: settings.seed,
-            stated: stated.map(str::parse).transpose()?,
+            stated: stated.map(parse).transpose()?,
         })
     }
 

@@ -133,7 +133,7 @@ impl HsvQuantize {
     fn gains(&self, frame: &gst::BufferRef, number: u64) -> Result<Gains, gst::FlowError> {
         let settings = lock(&self.settings).clone();
         Chooser::new(&settings)
-            .and_then(|chooser| chooser.choose(frame, number))
+            .and_then(|chooser| Ok(chooser.choose(frame, number)?))
             .map_err(|error| {
                 gst::element_imp_error!(
                     self,

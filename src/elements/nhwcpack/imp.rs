@@ -196,7 +196,11 @@ impl NhwcPack {
             }
         };
         let size = |info: &gst_video::VideoInfo| (info.width(), info.height());
-        if let Some((before, _)) = &stream.input {
+        if let Some((before, _)) = stream
+            .input
+            .as_ref()
+            .filter(|(before, _)| !same_layout(before, &info))
+        {
             if size(before) != size(&info) && !stream.frames.is_empty() {
                 let ((old_width, old_height), (width, height)) = (size(before), size(&info));
                 gst::element_imp_error!(
@@ -209,23 +213,24 @@ impl NhwcPack {
                 );
                 return false;
             }
-            if *before != info && !stream.frames.is_empty() {
+            if !stream.frames.is_empty() {
                 // The frames gathered so far are laid out otherwise than those to come.
                 gst::element_imp_error!(
                     self,
                     gst::StreamError::Format,
                     (
-                        "The format changed from {:?} to {:?} inside a batch",
+                        "The layout of frames changed from {:?} to {:?} inside a batch",
                         before.format(),
                         info.format()
-                    )
+                    ),
+                    ["Fix the format with a caps filter in front of nhwcpack"]
                 );
                 return false;
             }
             if size(before) != size(&info) {
-                stream.first.clear();
                 stream.pool = None;
             }
+            stream.first.clear();
         }
         let deferred = caps
             .features(0)
@@ -441,7 +446,11 @@ impl NhwcPack {
                 {
                     end.ledger.dropped += dropped;
                     end.ledger.padded = end.ledger.padded.saturating_sub(padding_dropped) + padded;
-                    return self.src_pad.push_event(end.update(&event));
+                    let pushed = self.src_pad.push_event(end.update(&event));
+                    if pushed {
+                        self.acknowledge(stream, &stream.state_behind(&end));
+                    }
+                    return pushed;
                 }
             }
             gst::EventView::Eos(_) => {
@@ -471,9 +480,26 @@ impl NhwcPack {
     }
 }
 
+/// Whether frames of `a` and of `b` lie in memory alike; a pixel's aspect or a rate may differ.
+fn same_layout(a: &gst_video::VideoInfo, b: &gst_video::VideoInfo) -> bool {
+    (a.format(), a.width(), a.height()) == (b.format(), b.width(), b.height())
+        && (a.stride(), a.offset()) == (b.stride(), b.offset())
+}
+
 impl Stream {
     fn flushing(&self, pad: &gst::Pad) -> bool {
         pad.pad_flags().contains(gst::PadFlags::FLUSHING)
+    }
+
+    /// The state behind an epoch: also what came after its last batch is done with, so that a run that resumes begins with
+    /// the next epoch.
+    fn state_behind(&self, end: &EpochEnd) -> String {
+        let state = self.registration.as_ref().and_then(|registration| {
+            let coordinator = registration.coordinator();
+            let position = coordinator.order(end.epoch)?.len();
+            coordinator.state_at(end.epoch, position, end.ledger.skipped, end.ledger.replaced)
+        });
+        state.unwrap_or_default()
     }
 
     /// Forgets the current batch and epoch.
