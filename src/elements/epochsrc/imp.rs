@@ -408,13 +408,7 @@ impl EpochSrc {
         }
         gst::debug!(CAT, imp = self, "Epoch {next} begins: {go:?}");
         run.reader.advance();
-<<<<<<< HEAD
         run.begin_epoch();
-=======
-        (run.skipped_before, run.replaced_before) = (0, 0);
-        run.fresh = true;
-        run.phase = Phase::Beginning;
->>>>>>> main
         Ok(())
     }
 
