@@ -287,7 +287,7 @@ impl EpochDecode {
             self.start_task()
                 .map_err(|error| gst::loggable_error!(CAT, "Cannot start the delivery task: {error}"))
         } else {
-            self.queue.flush();
+            drop(self.queue.flush());
             self.src_pad
                 .stop_task()
                 .map_err(|error| gst::loggable_error!(CAT, "Cannot stop the delivery task: {error}"))
@@ -406,7 +406,7 @@ impl ElementImpl for EpochDecode {
                 }
             }
             // Before the pads are deactivated, so that no thread of theirs waits for us.
-            gst::StateChange::PausedToReady => self.queue.flush(),
+            gst::StateChange::PausedToReady => drop(self.queue.flush()),
             _ => (),
         }
         let result = self.parent_change_state(transition);
