@@ -28,32 +28,32 @@ fn coordinator(state_location: Option<PathBuf>) -> Arc<Coordinator> {
 }
 
 /// Waits for `epoch` on another thread; what the wait ended with comes through the channel.
-fn wait(coordinator: &Arc<Coordinator>, epoch: u64) -> std::sync::mpsc::Receiver<Wait> {
+fn wait(coordinator: &Arc<Coordinator>, epoch: u64) -> std::sync::mpsc::Receiver<Option<Go>> {
     let (send, receive) = channel();
     let coordinator = coordinator.clone();
-    thread::spawn(move || send.send(coordinator.wait_for_request(epoch)).unwrap());
+    thread::spawn(move || send.send(coordinator.wait_for(epoch)).unwrap());
     receive
 }
 
 #[test]
 fn the_source_waits_until_its_epoch_is_asked_for() {
     let coordinator = coordinator(None);
-    assert_eq!(coordinator.wait_for_request(0), Wait::Requested);
+    assert_eq!(coordinator.wait_for(0), Some(Go::Requested));
     let waiting = wait(&coordinator, 1);
     assert!(waiting.try_recv().is_err());
     coordinator.request(1);
-    assert_eq!(waiting.recv_timeout(TIMEOUT), Ok(Wait::Requested));
+    assert_eq!(waiting.recv_timeout(TIMEOUT), Ok(Some(Go::Requested)));
     // A request that came early, twice, or for an epoch that has gone by, is one request.
     coordinator.request(2);
     coordinator.request(2);
     coordinator.request(0);
-    assert_eq!(coordinator.wait_for_request(2), Wait::Requested);
+    assert_eq!(coordinator.wait_for(2), Some(Go::Requested));
     let waiting = wait(&coordinator, 3);
     coordinator.set_flushing(true);
-    assert_eq!(waiting.recv_timeout(TIMEOUT), Ok(Wait::Flushing));
-    assert_eq!(coordinator.wait_for_request(0), Wait::Flushing);
+    assert_eq!(waiting.recv_timeout(TIMEOUT), Ok(None));
+    assert_eq!(coordinator.wait_for(0), None);
     coordinator.set_flushing(false);
-    assert_eq!(coordinator.wait_for_request(2), Wait::Requested);
+    assert_eq!(coordinator.wait_for(2), Some(Go::Requested));
 }
 
 #[test]
@@ -81,8 +81,10 @@ fn the_last_stage_acknowledges() {
             sampler,
             fingerprint: String::new(),
             state_location: None,
+            reload: false,
         },
         5,
+        None,
     );
     assert_eq!(coordinator.state().as_deref(), Some("packed"));
 }
@@ -153,4 +155,85 @@ fn a_file_that_is_no_state_is_not_read() {
         std::io::ErrorKind::InvalidData
     );
     assert!(load_state(folder.path()).is_err());
+}
+
+#[test]
+fn what_is_said_of_a_prepared_epoch_waits_until_it_is_asked_for() {
+    gst::init().unwrap();
+    let coordinator = coordinator(None);
+    let bin = gst::Bin::new();
+    let bus = gst::Bus::new();
+    bin.set_bus(Some(&bus));
+    let said = || -> Vec<String> {
+        bus.iter()
+            .filter_map(|message| Some(message.structure()?.name().to_string()))
+            .collect()
+    };
+    let say = |epoch, name: &str| {
+        let structure = gst::Structure::new_empty(name);
+        coordinator.post(epoch, bin.upcast_ref(), gst::message::Element::new(structure));
+    };
+    say(0, "now");
+    coordinator.allow(1);
+    say(1, "later");
+    say(2, "last");
+    assert_eq!(said(), ["now"]);
+    coordinator.request(1);
+    assert_eq!(said(), ["later"]);
+    coordinator.invalidate(2);
+    coordinator.request(2);
+    assert!(said().is_empty(), "of an epoch that was thrown away");
+}
+
+#[test]
+fn complete_preparation_needs_complete_epochs_of_one_rank() {
+    let coordinator = Coordinator::default();
+    let ordinary = |config: SamplerConfig, reload| {
+        let run = Run {
+            sampler: Sampler::new(config).unwrap(),
+            fingerprint: String::new(),
+            state_location: None,
+            reload,
+        };
+        coordinator.begin(run, 0, None);
+        coordinator.ordinary()
+    };
+    let config = SamplerConfig::new(Shuffle::Keyed, 7, 10);
+    assert_eq!(ordinary(config.clone(), false), None);
+    assert_eq!(ordinary(config.clone(), true), Some(Ordinary::Reload));
+    let shared = SamplerConfig { world_size: 2, ..config.clone() };
+    assert_eq!(ordinary(shared, false), Some(Ordinary::WorldSize));
+    let part = SamplerConfig { samples_per_epoch: Some(4), ..config.clone() };
+    assert_eq!(ordinary(part, false), Some(Ordinary::SamplesPerEpoch));
+    coordinator.set_step_bound(true);
+    assert_eq!(ordinary(config, false), Some(Ordinary::StepBound));
+}
+
+#[test]
+fn the_recipe_is_that_of_the_elements_that_are_there() {
+    let coordinator = Coordinator::default();
+    let none = coordinator.recipe();
+    let recipe: Arc<Recipe> = Arc::new(|| 1);
+    coordinator.set_recipe("hsvquantize", &recipe);
+    let one = coordinator.recipe();
+    let other: Arc<Recipe> = Arc::new(|| 2);
+    coordinator.set_recipe("hsvquantize", &other);
+    assert!(one != none && coordinator.recipe() != one);
+    drop(other);
+    assert_eq!(coordinator.recipe(), none);
+}
+
+#[test]
+fn listeners_hear_every_change_and_are_not_kept() {
+    let coordinator = coordinator(None);
+    let (send, heard) = channel();
+    let listener: Arc<Listener> = Arc::new(move || send.send(()).unwrap());
+    coordinator.listen(&listener);
+    coordinator.request(1);
+    coordinator.allow(2);
+    coordinator.set_flushing(true);
+    assert_eq!(heard.try_iter().count(), 3);
+    drop(listener);
+    coordinator.request(2);
+    assert!(heard.recv().is_err(), "the listener is gone");
 }

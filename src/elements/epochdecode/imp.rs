@@ -38,6 +38,8 @@ struct Active {
     options: Arc<DecodeOptions>,
     bound: usize,
     registration: Option<Arc<Registration>>,
+    /// Keeps the coordinator's knowledge of the recipe alive.
+    recipe: Option<Arc<coordinator::Recipe>>,
     framerate: gst::Fraction,
     output: Option<Arc<Output>>,
     /// Images taken so far: the names of those without a sample meta.
@@ -121,6 +123,7 @@ impl EpochDecode {
             options: Arc::new(settings.options()),
             bound: threads * 2,
             registration: None,
+            recipe: None,
             framerate: DEFAULT_FRAMERATE.into(),
             output: None,
             images: 0,
@@ -142,10 +145,16 @@ impl EpochDecode {
         {
             return;
         }
-        let registration =
-            coordinator::find(&self.sink_pad).map(|found| Arc::new(found.register(Stage::Decode)));
+        let Some(found) = coordinator::find(&self.sink_pad) else {
+            return;
+        };
+        let registration = Arc::new(found.register(Stage::Decode));
         if let Some(active) = &mut *lock(&self.active) {
-            active.registration = registration;
+            let hash = coordinator::hash([format!("{:?}", active.options)]);
+            let recipe: Arc<coordinator::Recipe> = Arc::new(move || hash);
+            found.set_recipe("epochdecode", &recipe);
+            active.recipe = Some(recipe);
+            active.registration = Some(registration);
         }
     }
 

@@ -1,7 +1,7 @@
 //! Lock order: none of the locks here is held while another is taken, nor over a post.
 #![allow(missing_docs)] // the generated accessors: a property is documented by its blurb
 
-use std::sync::{LazyLock, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use gst::glib;
 use gst::prelude::*;
@@ -10,6 +10,7 @@ use gst_base::subclass::BaseTransformMode;
 use gst_base::subclass::base_transform::{InputBuffer, PrepareOutputBufferSuccess};
 use gst_base::subclass::prelude::*;
 
+use super::super::coordinator;
 use super::super::meta::GainsMeta;
 use super::super::util::{Statistics, lock, nanoseconds_since};
 use super::super::video::{self, GAINS_FEATURE};
@@ -81,6 +82,8 @@ pub struct HsvQuantize {
     #[property(name = "stats", get = Self::stats, type = Statistics, nick = "Statistics", blurb = "Frames, frames left to nhwcpack, nanoseconds spent on pixels here")]
     stats: Mutex<Stats>,
     stream: Mutex<Option<Stream>>,
+    /// Keeps the coordinator's knowledge of the recipe alive.
+    recipe: Mutex<Option<Arc<coordinator::Recipe>>>,
     scratch: Mutex<native::Scratch>,
 }
 
@@ -128,6 +131,24 @@ impl HsvQuantize {
                 .build(),
         );
         let _ = self.obj().post_message(message.src(&*self.obj()).build());
+    }
+
+    /// Lets the epochsrc upstream know what the properties are whenever it asks: they may change while frames that were
+    /// made with others are held.
+    fn tell_recipe(&self) {
+        let pad = self.obj().static_pad("sink");
+        let Some(coordinator) = pad.and_then(|pad| coordinator::find(&pad)) else {
+            return;
+        };
+        let element = self.obj().downgrade();
+        let recipe: Arc<coordinator::Recipe> = Arc::new(move || {
+            element.upgrade().map_or(0, |element| {
+                let settings = lock(&element.imp().settings).clone();
+                coordinator::hash([format!("{settings:?}")])
+            })
+        });
+        coordinator.set_recipe("hsvquantize", &recipe);
+        *lock(&self.recipe) = Some(recipe);
     }
 
     fn gains(&self, frame: &gst::BufferRef, number: u64) -> Result<Gains, gst::FlowError> {
@@ -216,11 +237,13 @@ impl BaseTransformImpl for HsvQuantize {
         let settings = lock(&self.settings).clone();
         Chooser::new(&settings).map_err(|error| gst::error_msg!(gst::LibraryError::Settings, ("{error}")))?;
         *lock(&self.stats) = Stats::default();
+        self.tell_recipe();
         Ok(())
     }
 
     fn stop(&self) -> Result<(), gst::ErrorMessage> {
         *lock(&self.stream) = None;
+        *lock(&self.recipe) = None;
         *lock(&self.scratch) = native::Scratch::default();
         Ok(())
     }
