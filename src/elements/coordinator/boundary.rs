@@ -60,7 +60,11 @@ pub enum Go {
 impl Boundary {
     /// Begins a run with `epoch`, which counts as asked for.
     pub fn begin(epoch: u64) -> Self {
-        Self { requested: Some(epoch), delivered: Some(epoch), ..Self::default() }
+        Self {
+            requested: Some(epoch),
+            delivered: Some(epoch),
+            ..Self::default()
+        }
     }
 
     /// The consumer asks for `epoch` and those before it.
@@ -179,10 +183,16 @@ mod tests {
         let mut boundary = Boundary::begin(3);
         assert_eq!((boundary.go(3), boundary.go(4)), (Some(Go::Requested), None));
         boundary.allow(4);
-        assert_eq!((boundary.go(4), boundary.is_requested(4)), (Some(Go::Prepare), false));
+        assert_eq!(
+            (boundary.go(4), boundary.is_requested(4)),
+            (Some(Go::Prepare), false)
+        );
         assert_eq!(boundary.go(5), None);
         assert_eq!(boundary.request(4), Requested::Accepted);
-        assert_eq!((boundary.go(4), boundary.requested()), (Some(Go::Requested), Some(4)));
+        assert_eq!(
+            (boundary.go(4), boundary.requested()),
+            (Some(Go::Requested), Some(4))
+        );
         boundary.end();
         assert_eq!(boundary.go(4), None);
     }

@@ -312,9 +312,17 @@ impl Coordinator {
     pub fn recipe(&self) -> u64 {
         let recipes: Vec<_> = {
             let inner = self.lock();
-            inner.recipes.iter().filter_map(|(element, recipe)| Some((*element, recipe.upgrade()?))).collect()
+            inner
+                .recipes
+                .iter()
+                .filter_map(|(element, recipe)| Some((*element, recipe.upgrade()?)))
+                .collect()
         };
-        hash(recipes.into_iter().map(|(element, recipe)| format!("{element}={:016x};", recipe())))
+        hash(
+            recipes
+                .into_iter()
+                .map(|(element, recipe)| format!("{element}={:016x};", recipe())),
+        )
     }
 
     /// Says that the consumer may stop in the middle of an epoch.
@@ -439,7 +447,9 @@ impl Coordinator {
 
 impl std::fmt::Debug for Coordinator {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Coordinator").field("boundary", &self.lock().boundary).finish_non_exhaustive()
+        f.debug_struct("Coordinator")
+            .field("boundary", &self.lock().boundary)
+            .finish_non_exhaustive()
     }
 }
 
@@ -456,7 +466,11 @@ pub fn hash(parts: impl IntoIterator<Item = String>) -> u64 {
     for part in parts {
         digest.update(part);
     }
-    digest.finalize().iter().take(8).fold(0, |hash, byte| hash << 8 | u64::from(*byte))
+    digest
+        .finalize()
+        .iter()
+        .take(8)
+        .fold(0, |hash, byte| hash << 8 | u64::from(*byte))
 }
 
 /// Reads a state saved by an earlier run; `None` if there is none yet.

@@ -201,9 +201,15 @@ fn complete_preparation_needs_complete_epochs_of_one_rank() {
     let config = SamplerConfig::new(Shuffle::Keyed, 7, 10);
     assert_eq!(ordinary(config.clone(), false), None);
     assert_eq!(ordinary(config.clone(), true), Some(Ordinary::Reload));
-    let shared = SamplerConfig { world_size: 2, ..config.clone() };
+    let shared = SamplerConfig {
+        world_size: 2,
+        ..config.clone()
+    };
     assert_eq!(ordinary(shared, false), Some(Ordinary::WorldSize));
-    let part = SamplerConfig { samples_per_epoch: Some(4), ..config.clone() };
+    let part = SamplerConfig {
+        samples_per_epoch: Some(4),
+        ..config.clone()
+    };
     assert_eq!(ordinary(part, false), Some(Ordinary::SamplesPerEpoch));
     coordinator.set_step_bound(true);
     assert_eq!(ordinary(config, false), Some(Ordinary::StepBound));

@@ -144,7 +144,9 @@ impl Shared {
 
 impl EpochBuffer {
     fn coordinator(&self) -> Option<Arc<Coordinator>> {
-        lock(&self.registration).as_ref().map(|registration| registration.coordinator().clone())
+        lock(&self.registration)
+            .as_ref()
+            .map(|registration| registration.coordinator().clone())
     }
 
     fn prefetch_reason(&self) -> PrefetchReason {
@@ -158,11 +160,18 @@ impl EpochBuffer {
             return ordinary.into();
         }
         let full = !self.shared.lock().store.has_room(0, self.budget());
-        if full { PrefetchReason::Budget } else { PrefetchReason::Ok }
+        if full {
+            PrefetchReason::Budget
+        } else {
+            PrefetchReason::Ok
+        }
     }
 
     fn prefetch_active(&self) -> bool {
-        matches!(self.prefetch_reason(), PrefetchReason::Ok | PrefetchReason::Budget)
+        matches!(
+            self.prefetch_reason(),
+            PrefetchReason::Ok | PrefetchReason::Budget
+        )
     }
 
     fn budget(&self) -> Budget {
@@ -188,7 +197,10 @@ impl EpochBuffer {
                 .field("boundary-waits", stats.waits)
                 .field("boundary-wait-last-ns", stats.wait_last)
                 .field("boundary-wait-min-ns", stats.wait_min)
-                .field("boundary-wait-mean-ns", stats.wait_sum.checked_div(stats.waits).unwrap_or(0))
+                .field(
+                    "boundary-wait-mean-ns",
+                    stats.wait_sum.checked_div(stats.waits).unwrap_or(0),
+                )
                 .field("boundary-wait-max-ns", stats.wait_max)
                 .field("wait-input-ns", stats.starved)
                 .field("wait-output-ns", stats.blocked)
@@ -263,9 +275,15 @@ impl EpochBuffer {
             }
             // The application ends the stream: what nobody has asked for must not keep it back.
             let closed = state.boundary.is_some_and(|epoch| {
-                coordinator.as_ref().is_some_and(|coordinator| !coordinator.is_requested(epoch))
+                coordinator
+                    .as_ref()
+                    .is_some_and(|coordinator| !coordinator.is_requested(epoch))
             });
-            if closed && coordinator.as_ref().is_some_and(|coordinator| coordinator.is_ending()) {
+            if closed
+                && coordinator
+                    .as_ref()
+                    .is_some_and(|coordinator| coordinator.is_ending())
+            {
                 return Ok(gst::FlowSuccess::Ok);
             }
             waited = true;
@@ -302,9 +320,7 @@ impl EpochBuffer {
                 self.shared.change(|state| state.flow = Ok(gst::FlowSuccess::Ok));
                 self.start_task().is_ok() && forwarded
             }
-            _ if !event.is_serialized() => {
-                gst::Pad::event_default(&self.sink_pad, Some(&*self.obj()), event)
-            }
+            _ if !event.is_serialized() => gst::Pad::event_default(&self.sink_pad, Some(&*self.obj()), event),
             _ => {
                 if event.type_() == gst::EventType::StreamStart {
                     self.find_coordinator();
@@ -367,11 +383,19 @@ impl EpochBuffer {
 
     fn activate_src(&self, active: bool) -> Result<(), gst::LoggableError> {
         if active {
-            self.shared.change(|state| *state = State { flow: Ok(gst::FlowSuccess::Ok), ..State::default() });
-            self.start_task().map_err(|error| gst::loggable_error!(CAT, "Cannot start the task: {error}"))
+            self.shared.change(|state| {
+                *state = State {
+                    flow: Ok(gst::FlowSuccess::Ok),
+                    ..State::default()
+                }
+            });
+            self.start_task()
+                .map_err(|error| gst::loggable_error!(CAT, "Cannot start the task: {error}"))
         } else {
             drop(self.shared.flush());
-            self.src_pad.stop_task().map_err(|error| gst::loggable_error!(CAT, "Cannot stop the task: {error}"))
+            self.src_pad
+                .stop_task()
+                .map_err(|error| gst::loggable_error!(CAT, "Cannot stop the task: {error}"))
         }
     }
 
@@ -560,11 +584,19 @@ impl ObjectSubclass for EpochBuffer {
     type ParentType = gst::Element;
 
     fn with_class(class: &Self::Class) -> Self {
-        let template = |name| class.pad_template(name).unwrap_or_else(|| unreachable!("declared in pad_templates"));
+        let template = |name| {
+            class
+                .pad_template(name)
+                .unwrap_or_else(|| unreachable!("declared in pad_templates"))
+        };
         let flags = gst::PadFlags::PROXY_CAPS | gst::PadFlags::PROXY_SCHEDULING;
         let sink_pad = gst::Pad::builder_from_template(&template("sink"))
             .chain_function(|_, parent, buffer| {
-                Self::catch_panic_pad_function(parent, || Err(gst::FlowError::Error), |this| this.chain(buffer))
+                Self::catch_panic_pad_function(
+                    parent,
+                    || Err(gst::FlowError::Error),
+                    |this| this.chain(buffer),
+                )
             })
             .event_function(|_, parent, event| {
                 Self::catch_panic_pad_function(parent, || false, |this| this.sink_event(event))

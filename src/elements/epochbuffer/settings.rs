@@ -49,10 +49,7 @@ pub enum PrefetchReason {
     #[enum_value(name = "Reload: the dataset is read anew for each epoch", nick = "reload")]
     Reload,
     /// There is no room yet.
-    #[enum_value(
-        name = "Budget: what is left of this epoch fills the buffer",
-        nick = "budget"
-    )]
+    #[enum_value(name = "Budget: what is left of this epoch fills the buffer", nick = "budget")]
     Budget,
 }
 

@@ -98,7 +98,10 @@ mod tests {
     #[test]
     fn one_buffer_is_always_admitted_and_events_cost_nothing() {
         gst::init().unwrap();
-        let budget = Budget { buffers: 2, bytes: 10 };
+        let budget = Budget {
+            buffers: 2,
+            bytes: 10,
+        };
         let mut store = Store::default();
         assert!(store.has_room(1000, budget));
         store.push(Item::Event(gst::event::Eos::new()));

@@ -125,7 +125,11 @@ impl EpochDecode {
         if let (Some(epoch), Some(registration)) = (epoch, self.registration())
             && registration.coordinator().fail(epoch, message.clone()) == Failure::Held
         {
-            gst::debug!(CAT, imp = self, "Held until epoch {epoch} is asked for: {message}");
+            gst::debug!(
+                CAT,
+                imp = self,
+                "Held until epoch {epoch} is asked for: {message}"
+            );
             return Ok(Failure::Held);
         }
         gst::element_imp_error!(self, gst::StreamError::Decode, ("{message}"), ["{remedy}"]);

@@ -124,7 +124,11 @@ impl EpochSrc {
     /// Asks for the epoch after the one that is delivered now; false where there is none, or when preparing it failed,
     /// which is told by a warning.
     fn next_epoch(&self) -> bool {
-        let Some(next) = self.coordinator.next().filter(|_| self.obj().current_state() > gst::State::Ready) else {
+        let Some(next) = self
+            .coordinator
+            .next()
+            .filter(|_| self.obj().current_state() > gst::State::Ready)
+        else {
             return false;
         };
         match self.coordinator.request(next) {
@@ -154,16 +158,28 @@ impl EpochSrc {
             }
             gst::GenericFormattedValue::Default(_) if start_type == gst::SeekType::None => 0,
             _ => {
-                gst::warning!(CAT, imp = self, "Refusing a seek that is not in samples (format DEFAULT)");
+                gst::warning!(
+                    CAT,
+                    imp = self,
+                    "Refusing a seek that is not in samples (format DEFAULT)"
+                );
                 return false;
             }
         };
         if rate != 1.0 {
-            gst::warning!(CAT, imp = self, "Refusing a seek with rate {rate}: only 1.0 is possible");
+            gst::warning!(
+                CAT,
+                imp = self,
+                "Refusing a seek with rate {rate}: only 1.0 is possible"
+            );
             return false;
         }
         // A restart reads an epoch again that nobody has taken; else it is the one that the consumer is in.
-        let Some(epoch) = self.coordinator.take_restart().or_else(|| self.coordinator.requested()) else {
+        let Some(epoch) = self
+            .coordinator
+            .take_restart()
+            .or_else(|| self.coordinator.requested())
+        else {
             return false;
         };
         *lock(&self.target) = Some((epoch, position));
@@ -505,7 +521,9 @@ impl EpochSrc {
                 Phase::Boundary => self.cross_boundary(run)?,
                 // Until a flush, which reads the epoch again or ends the run.
                 Phase::Failed => {
-                    self.coordinator.wait_for(u64::MAX).ok_or(gst::FlowError::Flushing)?;
+                    self.coordinator
+                        .wait_for(u64::MAX)
+                        .ok_or(gst::FlowError::Flushing)?;
                 }
                 Phase::Finished => return Err(gst::FlowError::Eos),
             }

@@ -145,7 +145,11 @@ impl Run {
     /// Hash of what this element contributes to the pixels: dataset and order.
     pub fn recipe(&self) -> u64 {
         let reader = &self.reader;
-        hash([format!("{:?} {}", reader.sampler.config(), reader.dataset.fingerprint())])
+        hash([format!(
+            "{:?} {}",
+            reader.sampler.config(),
+            reader.dataset.fingerprint()
+        )])
     }
 
     /// Time stamp of the run's `slots`-th frame.
