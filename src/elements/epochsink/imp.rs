@@ -156,20 +156,14 @@ impl EpochSink {
         Ok(())
     }
 
-    /// The validation behind an epoch; false if the element flushes.
+    /// The validation behind an epoch: pausing the pipeline pauses it; false if the element flushes.
     fn validate(&self, mut time: Duration) -> bool {
         while let Work::Interrupted(left) = self.work(time) {
-            time = left;
-            let mut unlocked = lock(&self.unlocked);
-            while *unlocked {
-                if self
-                    .sink_pad()
-                    .is_none_or(|pad| pad.pad_flags().contains(gst::PadFlags::FLUSHING))
-                {
-                    return false;
-                }
-                unlocked = self.wake.wait(unlocked).unwrap_or_else(PoisonError::into_inner);
+            // Events come, as buffers do, with the preroll lock held, which a change of state needs: this lets go of it.
+            if self.obj().wait_preroll().is_err() {
+                return false;
             }
+            time = left;
         }
         true
     }
