@@ -130,7 +130,7 @@ impl EpochSink {
     }
 
     /// Works for `time`, as a trainer would, unless the element is unlocked.
-    fn work(&self, time: Duration) -> Work {
+    fn work_on(&self, time: Duration) -> Work {
         let start = Instant::now();
         let guard = lock(&self.unlocked);
         let (unlocked, _) = self
@@ -146,31 +146,16 @@ impl EpochSink {
         }
     }
 
-    /// A training step: pausing the pipeline pauses it.
-    fn step(&self, mut time: Duration) -> Result<(), gst::FlowError> {
-        while let Work::Interrupted(left) = self.work(time) {
+    /// A training step or a validation: pausing the pipeline pauses it.
+    ///
+    /// Called from render and event, both of which the base class calls with its preroll lock held; a state change
+    /// waits for that lock, so that an interrupted work must not wait but in `wait_preroll`, which lets it go.
+    fn work(&self, mut time: Duration) -> Result<(), gst::FlowError> {
+        while let Work::Interrupted(left) = self.work_on(time) {
             self.obj().wait_preroll()?;
             time = left;
         }
         Ok(())
-    }
-
-    /// The validation behind an epoch; false if the element flushes.
-    fn validate(&self, mut time: Duration) -> bool {
-        while let Work::Interrupted(left) = self.work(time) {
-            time = left;
-            let mut unlocked = lock(&self.unlocked);
-            while *unlocked {
-                if self
-                    .sink_pad()
-                    .is_none_or(|pad| pad.pad_flags().contains(gst::PadFlags::FLUSHING))
-                {
-                    return false;
-                }
-                unlocked = self.wake.wait(unlocked).unwrap_or_else(PoisonError::into_inner);
-            }
-        }
-        true
     }
 
     /// Warns when a part of the report cannot be written; the run goes on without it.
@@ -231,7 +216,7 @@ impl EpochSink {
             stats.samples += batch.pad.len() as u64;
             stats.wait_input += u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
         }
-        self.step(Duration::from_millis(session.settings.step_time.into()))?;
+        self.work(Duration::from_millis(session.settings.step_time.into()))?;
         if let Some(registration) = &session.registration
             && let Err(error) = registration.acknowledge(&batch.state)
         {
@@ -327,7 +312,10 @@ impl EpochSink {
             .finish(end.ledger, now),
         };
         self.book(session, report);
-        if self.validate(Duration::from_millis(session.settings.validation_time.into())) {
+        if self
+            .work(Duration::from_millis(session.settings.validation_time.into()))
+            .is_ok()
+        {
             session.asked = Instant::now();
             session.ready = session.asked;
             if let Some(registration) = &session.registration {
