@@ -159,7 +159,7 @@ impl Job {
     /// # Panics
     /// If the program cannot be started.
     pub fn run(&self) -> Outcome {
-        let first = self.run_once();
+        let first = self.run_once(|_, _| ());
         let known_hang = self.expects_error && first.end == End::TimedOut && first.stderr.contains("ERROR");
         if !known_hang {
             return first;
@@ -168,10 +168,15 @@ impl Job {
             "repeating after the known hang of gst-launch-1.0 after an error: {}",
             first.command
         );
-        self.run_once()
+        self.run_once(|_, _| ())
     }
 
-    fn run_once(&self) -> Outcome {
+    /// Runs the job once, and calls `react` with each line of standard error as it comes, and the process's id.
+    pub fn run_watching(&self, react: impl FnMut(&str, u32) + Send + 'static) -> Outcome {
+        self.run_once(react)
+    }
+
+    fn run_once(&self, mut react: impl FnMut(&str, u32) + Send + 'static) -> Outcome {
         let mut command = Command::new(&self.program);
         command
             .args(&self.arguments)
@@ -184,8 +189,9 @@ impl Job {
         let mut child = command
             .spawn()
             .unwrap_or_else(|e| panic!("cannot start {}: {e}; run `make setup`", self.program));
-        let stdout = drain(child.stdout.take());
-        let stderr = drain(child.stderr.take());
+        let id = child.id();
+        let stdout = drain(child.stdout.take(), |_| ());
+        let stderr = drain(child.stderr.take(), move |line| react(line, id));
         let status = wait(&mut child, start + self.limit, [&stdout, &stderr]);
         let end = match status {
             None => End::TimedOut,
@@ -204,18 +210,37 @@ impl Job {
     }
 }
 
+/// What Ctrl-C does to the process `id`.
+pub fn interrupt(id: u32) {
+    let killed = Command::new("sh")
+        .args(["-c", &format!("kill -INT {id}")])
+        .status();
+    assert!(
+        killed.is_ok_and(|status| status.success()),
+        "cannot interrupt process {id}"
+    );
+}
+
 /// A pipe that a thread of its own empties, so that the child never blocks on a full one.
 struct Drain {
     chunks: Receiver<Vec<u8>>,
     seen: std::cell::RefCell<Vec<u8>>,
 }
 
-fn drain(pipe: Option<impl Read + Send + 'static>) -> Drain {
+fn drain(pipe: Option<impl Read + Send + 'static>, mut react: impl FnMut(&str) + Send + 'static) -> Drain {
     let (sender, chunks) = channel();
     let mut pipe = pipe.expect("the pipe was asked for");
     std::thread::spawn(move || {
         let mut chunk = [0; 8192];
+        let mut line = Vec::new();
         while let Ok(length @ 1..) = pipe.read(&mut chunk) {
+            for part in chunk[..length].split_inclusive(|byte| *byte == b'\n') {
+                line.extend_from_slice(part);
+                if line.ends_with(b"\n") {
+                    react(&String::from_utf8_lossy(&line));
+                    line.clear();
+                }
+            }
             if sender.send(chunk[..length].to_vec()).is_err() {
                 break;
             }

@@ -122,6 +122,45 @@ impl EpochSink {
         Some(coordinator.register(Stage::Consumer))
     }
 
+    /// Begins a run. Not the base class's `start`, which is one with NULL→READY: several runs may follow it.
+    fn begin(&self) -> Result<(), gst::ErrorMessage> {
+        let settings = lock(&self.settings).clone();
+        let report = match &settings.report {
+            Some(path) => Some(Report::create(path).map_err(|error| {
+                gst::error_msg!(
+                    gst::ResourceError::OpenWrite,
+                    ("Cannot create the report {}: {error}", path.display()),
+                    ["Set report to a file in a folder that exists and can be written to"]
+                )
+            })?),
+            None => None,
+        };
+        *lock(&self.stats) = Stats::default();
+        let now = Instant::now();
+        let session = Session {
+            progress: (!settings.silent).then(Progress::new),
+            settings,
+            registration: self.find_coordinator(),
+            report,
+            account: None,
+            epochs: Vec::new(),
+            steps: 0,
+            ready: now,
+            asked: now,
+            ended: false,
+        };
+        *lock(&self.session) = Some(session);
+        Ok(())
+    }
+
+    /// Ends a run.
+    fn finish(&self) {
+        let session = lock(&self.session).take();
+        if let Some(progress) = session.as_ref().and_then(|session| session.progress.as_ref()) {
+            progress.finish();
+        }
+    }
+
     /// Does `work` with the session in hand; `otherwise` where there is none.
     fn with_session<T>(&self, otherwise: T, work: impl FnOnce(&mut Session) -> T) -> T {
         let Some(mut session) = lock(&self.session).take() else {
@@ -158,20 +197,14 @@ impl EpochSink {
         Ok(())
     }
 
-    /// The validation behind an epoch; false if the element flushes.
+    /// The validation behind an epoch: pausing the pipeline pauses it; false if the element flushes.
     fn validate(&self, mut time: Duration) -> bool {
         while let Work::Interrupted(left) = self.work(time) {
-            time = left;
-            let mut unlocked = lock(&self.unlocked);
-            while *unlocked {
-                if self
-                    .sink_pad()
-                    .is_none_or(|pad| pad.pad_flags().contains(gst::PadFlags::FLUSHING))
-                {
-                    return false;
-                }
-                unlocked = self.wake.wait(unlocked).unwrap_or_else(PoisonError::into_inner);
+            // Events come, as buffers do, with the preroll lock held, which a change of state needs: this lets go of it.
+            if self.obj().wait_preroll().is_err() {
+                return false;
             }
+            time = left;
         }
         true
     }
@@ -474,47 +507,27 @@ impl ElementImpl for EpochSink {
         });
         &TEMPLATES
     }
+
+    fn change_state(
+        &self,
+        transition: gst::StateChange,
+    ) -> Result<gst::StateChangeSuccess, gst::StateChangeError> {
+        if transition == gst::StateChange::ReadyToPaused
+            && let Err(error) = self.begin()
+        {
+            self.post_error_message(error);
+            return Err(gst::StateChangeError);
+        }
+        let result = self.parent_change_state(transition);
+        let failed = transition == gst::StateChange::ReadyToPaused && result.is_err();
+        if failed || transition == gst::StateChange::PausedToReady {
+            self.finish();
+        }
+        result
+    }
 }
 
 impl BaseSinkImpl for EpochSink {
-    fn start(&self) -> Result<(), gst::ErrorMessage> {
-        let settings = lock(&self.settings).clone();
-        let report = match &settings.report {
-            Some(path) => Some(Report::create(path).map_err(|error| {
-                gst::error_msg!(
-                    gst::ResourceError::OpenWrite,
-                    ("Cannot create the report {}: {error}", path.display()),
-                    ["Set report to a file in a folder that exists and can be written to"]
-                )
-            })?),
-            None => None,
-        };
-        *lock(&self.stats) = Stats::default();
-        let now = Instant::now();
-        let session = Session {
-            progress: (!settings.silent).then(Progress::new),
-            settings,
-            registration: self.find_coordinator(),
-            report,
-            account: None,
-            epochs: Vec::new(),
-            steps: 0,
-            ready: now,
-            asked: now,
-            ended: false,
-        };
-        *lock(&self.session) = Some(session);
-        Ok(())
-    }
-
-    fn stop(&self) -> Result<(), gst::ErrorMessage> {
-        let session = lock(&self.session).take();
-        if let Some(progress) = session.as_ref().and_then(|session| session.progress.as_ref()) {
-            progress.finish();
-        }
-        Ok(())
-    }
-
     fn unlock(&self) -> Result<(), gst::ErrorMessage> {
         *lock(&self.unlocked) = true;
         self.wake.notify_all();
