@@ -10,6 +10,8 @@ use crate::sampler::Ledger;
 pub struct EpochEnd {
     /// The epoch, from 0.
     pub epoch: u64,
+    /// Position at which this run began it: not 0 in the epoch that a run resumes in.
+    pub start: u64,
     /// Its ledger; `delivered` is not known before the consumer has counted.
     pub ledger: Ledger,
     /// Why the epoch could not be prepared to its end, if so; nothing of it is delivered then.
@@ -25,6 +27,7 @@ impl EpochEnd {
         let fields = event.structure()?;
         Some(Self {
             epoch: fields.get("epochfeed-epoch").ok()?,
+            start: fields.get("epochfeed-start").ok()?,
             ledger: Ledger {
                 listed: fields.get("epochfeed-listed").ok()?,
                 delivered: 0,
@@ -42,6 +45,7 @@ impl EpochEnd {
         gst::event::SegmentDone::builder(position)
             .seqnum(seqnum)
             .other_field("epochfeed-epoch", self.epoch)
+            .other_field("epochfeed-start", self.start)
             .other_field("epochfeed-listed", self.ledger.listed)
             .other_field("epochfeed-skipped", self.ledger.skipped)
             .other_field("epochfeed-dropped", self.ledger.dropped)

@@ -28,6 +28,8 @@ pub(super) struct Boundary {
     restart: Option<u64>,
     /// The application has ended the stream: nothing more is read.
     ending: bool,
+    /// The consumer takes nothing more: the source ends the stream.
+    finished: bool,
 }
 
 /// What a request came to.
@@ -55,6 +57,8 @@ pub enum Go {
     Requested,
     /// It may be prepared.
     Prepare,
+    /// Not at all: the consumer takes nothing more.
+    Ended,
 }
 
 impl Boundary {
@@ -87,7 +91,9 @@ impl Boundary {
 
     /// Whether and how `epoch` may be read.
     pub fn go(&self, epoch: u64) -> Option<Go> {
-        if self.ending {
+        if self.finished {
+            Some(Go::Ended)
+        } else if self.ending {
             None
         } else if self.is_requested(epoch) {
             Some(Go::Requested)
@@ -168,6 +174,11 @@ impl Boundary {
         self.ending = true;
     }
 
+    /// The consumer takes nothing more.
+    pub fn finish(&mut self) {
+        self.finished = true;
+    }
+
     /// Whether the application has ended the stream.
     pub fn is_ending(&self) -> bool {
         self.ending
@@ -195,6 +206,8 @@ mod tests {
         );
         boundary.end();
         assert_eq!(boundary.go(4), None);
+        boundary.finish();
+        assert_eq!(boundary.go(4), Some(Go::Ended));
     }
 
     #[test]

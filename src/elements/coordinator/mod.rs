@@ -24,6 +24,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 
 use gst::prelude::*;
 
+use super::epoch_end::EpochEnd;
 use crate::sampler::{Order, Receipt, Sampler, State};
 
 use boundary::Boundary;
@@ -79,8 +80,10 @@ pub struct Coordinator {
 #[derive(Default)]
 struct Inner {
     run: Option<Run>,
-    /// The epochs drawn last, oldest first: the consumer may still be behind in the one before.
+    /// The epochs that were drawn and are not behind the consumer yet, oldest first.
     opened: VecDeque<Opened>,
+    /// Where the run began, if in the middle of an epoch.
+    resumed: Option<State>,
     /// What may be read and delivered.
     boundary: Boundary,
     /// The last epoch of the run, if it has one.
@@ -97,8 +100,33 @@ struct Inner {
     flushing: bool,
     /// How many elements of each stage are there.
     stages: BTreeMap<Stage, usize>,
+    /// The latest stage that was there in this run: while a pipeline stops, from sink to source, what an earlier one
+    /// passes on is not consumed.
+    latest: Option<Stage>,
+    /// It has been said that the state cannot be saved.
+    save_failed: bool,
     /// What was acknowledged last. It survives the end of a run.
     state: Option<String>,
+}
+
+/// The state cannot be saved. It is said once a run.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot save the state in {}: {source}", location.display())]
+pub struct SaveError {
+    location: PathBuf,
+    source: std::io::Error,
+}
+
+impl SaveError {
+    /// Warns of it in the name of `element`.
+    pub fn warn(&self, element: &impl IsA<gst::Element>) {
+        gst::element_warning!(
+            element,
+            gst::ResourceError::Write,
+            ("{self}"),
+            ["Set state-location to a file in a folder that can be written to; the run goes on without saving"]
+        );
+    }
 }
 
 /// Hashes the current settings of an element.
@@ -120,21 +148,21 @@ pub enum Ordinary {
 }
 
 impl Coordinator {
-    /// How many drawn epochs are kept: the one being taken and the one being prepared.
-    const OPENED: usize = 2;
-
     /// A poisoned lock is used all the same: every change under it is a plain assignment.
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins a run of the epochs `first` to `last` (without end if there is none). Requests and failures of the run
-    /// before are forgotten; the state stays.
-    pub fn begin(&self, run: Run, first: u64, last: Option<u64>) {
+    /// Begins a run of the epochs `first` to `last` (without end if there is none), the first of them at `resumed` if
+    /// in its middle. Requests and failures of the run before are forgotten; the state stays.
+    pub fn begin(&self, run: Run, first: u64, last: Option<u64>, resumed: Option<State>) {
         let mut inner = self.lock();
         inner.run = Some(run);
         inner.opened.clear();
         inner.boundary = Boundary::begin(first);
+        inner.resumed = resumed;
+        inner.latest = inner.stages.keys().next_back().copied();
+        inner.save_failed = false;
         inner.last = last;
         inner.flushing = false;
         let held = std::mem::take(&mut inner.held);
@@ -149,9 +177,6 @@ impl Coordinator {
         inner
             .opened
             .retain(|opened| opened.receipt.epoch() != receipt.epoch());
-        while inner.opened.len() >= Self::OPENED {
-            inner.opened.pop_front();
-        }
         inner.opened.push_back(Opened { receipt, order });
     }
 
@@ -229,9 +254,33 @@ impl Coordinator {
         self.lock().boundary.requested()
     }
 
-    /// The epoch behind the one that is delivered now.
+    /// The epoch behind the one that is delivered now; `None` behind the last one of the run, and where none runs.
     pub fn next(&self) -> Option<u64> {
-        self.lock().boundary.next()
+        let inner = self.lock();
+        let next = inner.boundary.next()?;
+        inner.last.is_none_or(|last| next <= last).then_some(next)
+    }
+
+    /// Where the run began, if in the middle of `epoch`.
+    pub fn resumed(&self, epoch: u64) -> Option<State> {
+        self.lock().resumed.clone().filter(|state| state.epoch == epoch)
+    }
+
+    /// The consumer takes nothing more: the source ends the stream instead of going on to another epoch.
+    pub fn finish(&self) {
+        self.change(Boundary::finish);
+    }
+
+    /// The run has ended; only the state stays.
+    pub fn stop(&self) {
+        let mut inner = self.lock();
+        inner.run = None;
+        inner.boundary = Boundary::default();
+        let held = std::mem::take(&mut inner.held);
+        let opened = std::mem::take(&mut inner.opened);
+        drop(inner);
+        drop((held, opened));
+        self.notify();
     }
 
     /// `epoch` begins to be delivered.
@@ -356,11 +405,19 @@ impl Coordinator {
 
     /// Registers an element for as long as the returned value lives.
     pub fn register(self: &Arc<Self>, stage: Stage) -> Registration {
-        *self.lock().stages.entry(stage).or_default() += 1;
+        let mut inner = self.lock();
+        *inner.stages.entry(stage).or_default() += 1;
+        inner.latest = inner.latest.max(Some(stage));
+        drop(inner);
         Registration {
             coordinator: self.clone(),
             stage,
         }
+    }
+
+    /// Registers the consumer; `None` if there is one: two would ask for epochs for each other.
+    pub fn register_consumer(self: &Arc<Self>) -> Option<Registration> {
+        (!self.has(Stage::Consumer)).then(|| self.register(Stage::Consumer))
     }
 
     /// Whether an element of `stage` is registered.
@@ -418,20 +475,41 @@ impl Coordinator {
         Some(state.to_json())
     }
 
-    /// Takes note that what lies before `state` has been consumed, as far as `stage` knows: it counts unless an
-    /// element of a later stage is registered. Saves it if the run has a place for it.
+    /// Takes note that what lies before `state`, in `epoch`, has been consumed, as far as `stage` knows: it counts unless
+    /// a later stage was there in this run. Saves it if the run has a place for it.
     ///
     /// # Errors
-    /// If the state's file cannot be written; the state is noted all the same.
-    pub fn acknowledge(&self, stage: Stage, state: &str) -> std::io::Result<()> {
+    /// The first time in a run that the state's file cannot be written; the state is noted all the same.
+    pub fn acknowledge(&self, stage: Stage, epoch: u64, state: &str) -> Result<(), SaveError> {
         let mut inner = self.lock();
-        if state.is_empty() || inner.stages.keys().next_back().is_some_and(|last| *last > stage) {
+        if state.is_empty() || inner.latest > Some(stage) {
             return Ok(());
         }
         inner.state = Some(state.to_owned());
-        let location = inner.run.as_ref().and_then(|run| run.state_location.clone());
+        while inner.opened.front().is_some_and(|opened| opened.receipt.epoch() < epoch) {
+            inner.opened.pop_front();
+        }
+        let Some(location) = inner.run.as_ref().and_then(|run| run.state_location.clone()) else {
+            return Ok(());
+        };
         drop(inner);
-        location.map_or(Ok(()), |location| state_file::save(&location, state))
+        match state_file::save(&location, state) {
+            Err(source) if !std::mem::replace(&mut self.lock().save_failed, true) => {
+                Err(SaveError { location, source })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Acknowledges all of an epoch: also what came behind its last batch is done with, so that a run that resumes begins
+    /// with the next one.
+    ///
+    /// # Errors
+    /// As [`acknowledge`](Self::acknowledge).
+    pub fn acknowledge_end(&self, stage: Stage, end: &EpochEnd) -> Result<(), SaveError> {
+        let position = self.order(end.epoch).map_or(0, |order| order.len());
+        let state = self.state_at(end.epoch, position, end.ledger.skipped, end.ledger.replaced);
+        self.acknowledge(stage, end.epoch, &state.unwrap_or_default())
     }
 
     /// What was acknowledged last.
@@ -494,22 +572,25 @@ impl Registration {
         &self.coordinator
     }
 
-    /// Whether this element's acknowledgements count: no later stage is registered.
+    /// Whether this element's acknowledgements count: no later stage was there in this run.
     pub fn counts(&self) -> bool {
-        self.coordinator
-            .lock()
-            .stages
-            .keys()
-            .next_back()
-            .is_none_or(|last| *last <= self.stage)
+        self.coordinator.lock().latest <= Some(self.stage)
+    }
+
+    /// Acknowledges all of an epoch.
+    ///
+    /// # Errors
+    /// As [`Coordinator::acknowledge`].
+    pub fn acknowledge_end(&self, end: &EpochEnd) -> Result<(), SaveError> {
+        self.coordinator.acknowledge_end(self.stage, end)
     }
 
     /// [`Coordinator::acknowledge`] for this element's stage.
     ///
     /// # Errors
     /// As there.
-    pub fn acknowledge(&self, state: &str) -> std::io::Result<()> {
-        self.coordinator.acknowledge(self.stage, state)
+    pub fn acknowledge(&self, epoch: u64, state: &str) -> Result<(), SaveError> {
+        self.coordinator.acknowledge(self.stage, epoch, state)
     }
 }
 

@@ -83,10 +83,17 @@ impl EpochDecode {
                 let outcome = delivery.resolver.end();
                 let event = match EpochEnd::get(&event) {
                     Some(mut end) => {
-                        self.check_outcome(outcome, Some(end.epoch))?;
+                        // Of an epoch that the run resumes in, the good samples may all have been taken before.
+                        if end.start == 0 {
+                            self.check_outcome(outcome, Some(end.epoch))?;
+                        }
                         end.ledger.skipped += outcome.skipped;
                         end.ledger.replaced += outcome.replaced;
-                        end.update(&event)
+                        let event = end.update(&event);
+                        if self.src_pad.push_event(event) {
+                            self.acknowledge_end(&end);
+                        }
+                        return Ok(());
                     }
                     None => event,
                 };
@@ -160,7 +167,8 @@ impl EpochDecode {
                 if let Some(warning) = &decoded.warning {
                     gst::warning!(CAT, imp = self, "{}: {warning}", faults::describe(&place.sample));
                 }
-                let keep = delivery.on_error != OnError::Fail;
+                let keep = delivery.on_error == OnError::Replace
+                    || (delivery.on_error == OnError::Skip && self.world_size() > 1);
                 delivery
                     .resolver
                     .good(place, (decoded.frame, decoded.info), keep, &mut out);
@@ -186,9 +194,7 @@ impl EpochDecode {
         let coordinator = registration
             .as_ref()
             .map(|registration| registration.coordinator());
-        let action = delivery
-            .on_error
-            .for_world(coordinator.map_or(1, |coordinator| coordinator.world_size()));
+        let action = delivery.on_error.for_world(self.world_size());
         let what = faults::describe(&place.sample);
         let epoch = place.sample.epoch;
         let in_epoch = place.stamped.then_some(epoch);
@@ -306,13 +312,23 @@ impl EpochDecode {
             sample.replaced,
         );
         if let Some(state) = state
-            && let Err(error) = registration.acknowledge(&state)
+            && let Err(error) = registration.acknowledge(sample.epoch, &state)
         {
-            gst::element_imp_warning!(
-                self,
-                gst::ResourceError::Write,
-                ["Cannot save the state: {error}"]
-            );
+            error.warn(&*self.obj());
         }
+    }
+
+    /// Where nothing of ours follows, what came behind the last frame of an epoch is done with, too.
+    fn acknowledge_end(&self, end: &EpochEnd) {
+        if let Some(registration) = self.registration().filter(|registration| registration.counts())
+            && let Err(error) = registration.acknowledge_end(end)
+        {
+            error.warn(&*self.obj());
+        }
+    }
+
+    fn world_size(&self) -> u32 {
+        self.registration()
+            .map_or(1, |registration| registration.coordinator().world_size())
     }
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::super::meta::BatchMeta;
-use crate::sampler::{Ledger, Order, State};
+use crate::sampler::{Ledger, State};
 
 /// Counts what arrives of one epoch.
 #[derive(Debug)]
@@ -33,48 +33,20 @@ pub(super) struct EpochReport {
 }
 
 impl Account {
-    /// Begins with the epoch's first batch. It was asked for at `asked` and came at `now`; `order` is the epoch's, if
-    /// it is known.
-    pub fn begin(first: &BatchMeta, order: Option<&Order>, asked: Instant, now: Instant) -> Self {
-        let mut account = Self {
-            epoch: first.epoch,
-            delivered: 0,
-            padded: 0,
-            replaced: 0,
-            skipped: 0,
+    /// Begins `epoch`, which was asked for at `asked` and of which something came at `now`. `before` is the ledger of
+    /// what an earlier run has taken of it.
+    pub fn begin(epoch: u64, before: Ledger, asked: Instant, now: Instant) -> Self {
+        Self {
+            epoch,
+            delivered: before.delivered,
+            padded: before.padded,
+            replaced: before.replaced,
+            skipped: before.skipped,
             batches: 0,
             samples: 0,
             asked,
             boundary_wait: now.saturating_duration_since(asked),
-        };
-        // A run that resumed in this epoch continues the account of the one before.
-        if let (Some(order), Ok(state)) = (order, State::from_json(&first.state)) {
-            let (delivered, padded, replaced) = counts(first);
-            let so_far = state.ledger(order);
-            account.delivered = so_far.delivered.saturating_sub(delivered);
-            account.padded = so_far.padded.saturating_sub(padded);
-            account.replaced = so_far.replaced.saturating_sub(replaced);
         }
-        account
-    }
-
-    /// An epoch of which no batch came in this run. If an earlier run took some of it, `resumed` says so.
-    pub fn without_batch(
-        epoch: u64,
-        resumed: Option<State>,
-        order: Option<&Order>,
-        asked: Instant,
-        now: Instant,
-    ) -> Self {
-        let first = BatchMeta {
-            epoch,
-            state: resumed
-                .filter(|state| state.epoch == epoch)
-                .map(|state| state.to_json())
-                .unwrap_or_default(),
-            ..BatchMeta::default()
-        };
-        Self::begin(&first, order, asked, now)
     }
 
     /// Counts a batch.
@@ -166,7 +138,7 @@ mod tests {
     fn padding_and_replacements_are_not_delivered() {
         let asked = Instant::now();
         let first = batch(&[false, false, false, true], &[-1, 7, -1, -1]);
-        let mut account = Account::begin(&first, None, asked, asked + Duration::from_millis(3));
+        let mut account = Account::begin(4, Ledger::default(), asked, asked + Duration::from_millis(3));
         account.add(&first);
         account.add(&batch(&[false], &[-1]));
         let ledger = Ledger {
@@ -195,7 +167,7 @@ mod tests {
     fn what_is_left_of_a_broken_off_epoch_is_dropped() {
         let now = Instant::now();
         let first = batch(&[false, false], &[-1, -1]);
-        let mut account = Account::begin(&first, None, now, now);
+        let mut account = Account::begin(4, Ledger::default(), now, now);
         account.add(&first);
         let report = account.break_off(10, now);
         assert_eq!(

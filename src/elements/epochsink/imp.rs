@@ -13,15 +13,15 @@ use gst::subclass::prelude::*;
 use gst_base::prelude::*;
 use gst_base::subclass::prelude::*;
 
-use super::super::coordinator::{self, Registration, Requested, Stage};
+use super::super::coordinator::{self, Registration, Requested};
 use super::super::epoch_end::EpochEnd;
-use super::super::meta::{BatchMeta, SampleMeta};
+use super::super::meta::{BatchMeta, GainsMeta, SampleMeta};
 use super::super::util::{Statistics, lock, nanoseconds_since};
 use super::account::{Account, EpochReport};
 use super::progress::Progress;
 use super::report::Report;
 use super::table::Table;
-use crate::sampler::{Ledger, State};
+use crate::sampler::Ledger;
 
 static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
     gst::DebugCategory::new(
@@ -119,7 +119,16 @@ impl EpochSink {
     fn find_coordinator(&self) -> Option<Registration> {
         let coordinator = coordinator::find(&self.sink_pad()?)?;
         coordinator.set_step_bound(lock(&self.settings).max_steps > 0);
-        Some(coordinator.register(Stage::Consumer))
+        let registration = coordinator.register_consumer();
+        if registration.is_none() {
+            gst::element_imp_error!(
+                self,
+                gst::ResourceError::Busy,
+                ("Two epochsinks take the epochs of one epochsrc: each would ask for the other's"),
+                ["Use a fakesink or filesink for the second branch"]
+            );
+        }
+        registration
     }
 
     /// Begins a run. Not the base class's `start`, which is one with NULL→READY: several runs may follow it.
@@ -246,7 +255,8 @@ impl EpochSink {
             .as_ref()
             .is_none_or(|account| account.epoch != batch.epoch)
         {
-            let account = Account::begin(&batch, epoch_order.as_ref(), session.asked, now);
+            let before = self.before(session, batch.epoch);
+            let account = Account::begin(batch.epoch, before, session.asked, now);
             session.account = Some(account);
             lock(&self.stats).boundary_wait =
                 u64::try_from(now.saturating_duration_since(session.asked).as_nanos()).unwrap_or(u64::MAX);
@@ -273,7 +283,7 @@ impl EpochSink {
         }
         self.step(Duration::from_millis(session.settings.step_time.into()))?;
         if let Some(registration) = &session.registration {
-            self.acknowledge(registration, &batch.state);
+            self.acknowledge(registration, batch.epoch, &batch.state);
         }
         session.steps += 1;
         session.ready = Instant::now();
@@ -281,27 +291,27 @@ impl EpochSink {
             gst::info!(CAT, imp = self, "max-steps reached");
             // Booked now: upstream, ahead of this step, may end the epoch in the stream as if all of it had been taken.
             self.end(session);
-            Self::release_source(session, batch.epoch);
+            if let Some(registration) = &session.registration {
+                // A source that waits at the boundary would never learn it from a push.
+                registration.coordinator().finish();
+            }
             return Err(gst::FlowError::Eos);
         }
         Ok(gst::FlowSuccess::Ok)
     }
 
     /// What lies before `state` has been used.
-    fn acknowledge(&self, registration: &Registration, state: &str) {
-        if let Err(error) = registration.acknowledge(state) {
-            gst::element_imp_warning!(
-                self,
-                gst::ResourceError::Write,
-                ["Cannot save the state: {error}"]
-            );
+    fn acknowledge(&self, registration: &Registration, epoch: u64, state: &str) {
+        if let Err(error) = registration.acknowledge(epoch, state) {
+            error.warn(&*self.obj());
         }
     }
 
-    /// The state that was acknowledged last, by an earlier run if this one has taken nothing.
-    fn resumed(&self, session: &Session) -> Option<State> {
-        let state = session.registration.as_ref()?.coordinator().state()?;
-        State::from_json(&state).ok()
+    /// The ledger of what an earlier run has taken of `epoch`.
+    fn before(&self, session: &Session, epoch: u64) -> Ledger {
+        let coordinator = session.registration.as_ref().map(|registration| registration.coordinator());
+        let resumed = coordinator.and_then(|coordinator| Some((coordinator.resumed(epoch)?, coordinator.order(epoch)?)));
+        resumed.map_or_else(Ledger::default, |(state, order)| state.ledger(&order))
     }
 
     /// A frame that comes without nhwcpack, as a batch of one.
@@ -331,7 +341,9 @@ impl EpochSink {
             index: vec![sample.index],
             dataset_index: vec![sample.dataset_index],
             uri: vec![sample.uri],
-            gains: vec![[0.0; 3]],
+            gains: vec![
+                GainsMeta::get(buffer).map_or([0.0; 3], |gains| [gains.hue, gains.saturation, gains.value]),
+            ],
             pad: vec![sample.pad],
             replaced_from: vec![sample.replaced_from],
             state: state.unwrap_or_default(),
@@ -363,44 +375,23 @@ impl EpochSink {
         }
     }
 
-    /// Lets a source that waits behind `epoch` go on: its next push tells it that nothing more is taken.
-    fn release_source(session: &Session, epoch: u64) {
-        if let Some(registration) = &session.registration {
-            registration.coordinator().request(epoch + 1);
-        }
-    }
-
     /// An epoch has ended in the stream: validates, and asks for the next.
     fn end_epoch(&self, session: &mut Session, end: EpochEnd) {
         if session.ended {
-            return Self::release_source(session, end.epoch);
+            return;
         }
         let now = Instant::now();
-        let order = session
-            .registration
-            .as_ref()
-            .and_then(|registration| registration.coordinator().order(end.epoch));
         let account = match session.account.take() {
             Some(account) if account.epoch == end.epoch => account,
             // No batch came of it: what this run had left of it was skipped or dropped.
-            _ => Account::without_batch(
-                end.epoch,
-                self.resumed(session),
-                order.as_ref(),
-                session.asked,
-                now,
-            ),
+            _ => Account::begin(end.epoch, self.before(session, end.epoch), session.asked, now),
         };
         self.book(session, account.finish(end.ledger, now));
-        if let (Some(registration), Some(order)) = (&session.registration, order) {
-            // Also what came behind the last batch is done with: a run that resumes begins with the next epoch.
-            let Ledger {
-                skipped, replaced, ..
-            } = end.ledger;
-            let state = registration
-                .coordinator()
-                .state_at(end.epoch, order.len(), skipped, replaced);
-            self.acknowledge(registration, &state.unwrap_or_default());
+        // Also what came behind the last batch is done with: a run that resumes begins with the next epoch.
+        if let Some(registration) = &session.registration
+            && let Err(error) = registration.acknowledge_end(&end)
+        {
+            error.warn(&*self.obj());
         }
         if self.validate(Duration::from_millis(session.settings.validation_time.into())) {
             session.asked = Instant::now();

@@ -124,11 +124,7 @@ impl EpochSrc {
     /// Asks for the epoch after the one that is delivered now; false where there is none, or when preparing it failed,
     /// which is told by a warning.
     fn next_epoch(&self) -> bool {
-        let Some(next) = self
-            .coordinator
-            .next()
-            .filter(|_| self.obj().current_state() > gst::State::Ready)
-        else {
+        let Some(next) = self.coordinator.next() else {
             return false;
         };
         match self.coordinator.request(next) {
@@ -198,7 +194,7 @@ impl EpochSrc {
 
     /// The state this run resumes from: what was set or kept, else the file.
     fn resume_state(&self, settings: &Settings) -> Result<Option<String>, gst::ErrorMessage> {
-        let start_over = std::mem::take(&mut *lock(&self.start_over));
+        let start_over = *lock(&self.start_over);
         if let Some(state) = self.coordinator.state() {
             return Ok(Some(state));
         }
@@ -365,7 +361,8 @@ impl EpochSrc {
     fn end_epoch(&self, run: &mut Run) -> Result<(), gst::FlowError> {
         let outcome = run.resolver.end();
         let (epoch, order) = (run.reader.epoch(), run.reader.order());
-        if outcome.good == 0 && outcome.faults > 0 {
+        // Of an epoch that the run resumes in, the good samples may all have been taken before.
+        if outcome.good == 0 && outcome.faults > 0 && run.start == 0 {
             let message = format!(
                 "No usable sample in epoch {epoch}: all {} are faulty",
                 outcome.faults
@@ -401,6 +398,7 @@ impl EpochSrc {
             epoch,
             ledger,
             error: self.coordinator.failure(epoch),
+            start: run.start,
         }
         .event(position, gst::Seqnum::next());
         gst::debug!(CAT, imp = self, "End of epoch {epoch}: {ledger:?}");
@@ -582,6 +580,10 @@ impl ElementImpl for EpochSrc {
     fn send_event(&self, event: gst::Event) -> bool {
         match event.view() {
             gst::EventView::Seek(seek) => self.seek(seek, event.seqnum()),
+            gst::EventView::FlushStart(_) | gst::EventView::FlushStop(_) => {
+                gst::warning!(CAT, imp = self, "Refusing a bare flush, which would lose samples: seek with FLUSH");
+                false
+            }
             gst::EventView::Eos(_) => {
                 // What has not been asked for must not keep EOS back.
                 self.coordinator.end();
@@ -628,7 +630,9 @@ impl BaseSrcImpl for EpochSrc {
             },
             run.reader.epoch(),
             run.last,
+            run.resumed.clone(),
         );
+        *lock(&self.start_over) = false;
         let hash = run.recipe();
         let recipe: Arc<coordinator::Recipe> = Arc::new(move || hash);
         self.coordinator.set_recipe("epochsrc", &recipe);
@@ -640,6 +644,7 @@ impl BaseSrcImpl for EpochSrc {
     fn stop(&self) -> Result<(), gst::ErrorMessage> {
         let run = lock(&self.run).take();
         drop(run);
+        self.coordinator.stop();
         Ok(())
     }
 
@@ -705,7 +710,7 @@ impl BaseSrcImpl for EpochSrc {
                 query.set(true, gst::format::Default::ZERO, end);
                 true
             }
-            gst::QueryViewMut::Seeking(query) => {
+            gst::QueryViewMut::Seeking(query) if query.format() != gst::Format::Undefined => {
                 let none = gst::GenericFormattedValue::none_for_format(query.format());
                 query.set(false, none, none);
                 true
@@ -724,13 +729,9 @@ impl PushSrcImpl for EpochSrc {
         // Being asked for the next buffer means that the last one was taken.
         if let Some((epoch, position, skipped, replaced)) = run.pushed.take()
             && let Some(state) = self.coordinator.state_at(epoch, position, skipped, replaced)
-            && let Err(error) = self.coordinator.acknowledge(Stage::Source, &state)
+            && let Err(error) = self.coordinator.acknowledge(Stage::Source, epoch, &state)
         {
-            gst::element_imp_warning!(
-                self,
-                gst::ResourceError::Write,
-                ["Cannot save the state: {error}"]
-            );
+            error.warn(&*self.obj());
         }
         let result = self.produce(&mut run);
         run.handed_over = result.is_ok().then(Instant::now);

@@ -34,6 +34,10 @@ pub(super) struct Run {
     pub phase: Phase,
     /// The last epoch; `None` without end.
     pub last: Option<u64>,
+    /// Position at which the current epoch begins in this run.
+    pub start: u64,
+    /// The state that the run resumes from, if in the middle of an epoch.
+    pub resumed: Option<State>,
     /// No buffer of the current epoch has been pushed yet: the first is a discontinuity.
     pub fresh: bool,
     pub framerate: gst::Fraction,
@@ -91,6 +95,7 @@ impl Run {
         let sampler =
             Sampler::new(settings.sampler_config(dataset.len())).map_err(|error| usage(error.to_string()))?;
 
+        let mut resumed = None;
         let mut start = (sampler.first(), 0, 0, 0);
         if let Some(json) = state {
             let refused = |error: &dyn std::fmt::Display| {
@@ -107,6 +112,7 @@ impl Run {
                 .check(sampler.config(), dataset.fingerprint())
                 .map_err(|error| refused(&error))?;
             start = if state.position < sampler.draw(&state.receipt).len() {
+                resumed = (state.position > 0).then(|| state.clone());
                 (state.receipt, state.position, state.skipped, state.replaced)
             } else {
                 (sampler.next(&state.receipt, true), 0, 0, 0)
@@ -117,6 +123,8 @@ impl Run {
         Ok(Self {
             phase: Phase::Beginning,
             last: epochs.map(|more| receipt.epoch().saturating_add(more)),
+            start: position,
+            resumed,
             fresh: true,
             framerate: settings.framerate,
             slots: 0,
@@ -134,7 +142,7 @@ impl Run {
 
     /// Begins the epoch that the reader is at.
     pub fn begin_epoch(&mut self) {
-        (self.skipped_before, self.replaced_before) = (0, 0);
+        (self.skipped_before, self.replaced_before, self.start) = (0, 0, 0);
         self.resolver.end();
         self.ready.clear();
         self.pushed = None;

@@ -346,7 +346,7 @@ impl NhwcPack {
         lock(&self.stats).wait_output += nanoseconds_since(start);
         match pushed {
             Ok(success) => {
-                self.acknowledge(stream, &state);
+                self.acknowledge(stream, meta.epoch, &state);
                 Ok(success)
             }
             Err(gst::FlowError::NotNegotiated) => Err(self.refused(stream, count, &caps)),
@@ -370,18 +370,14 @@ impl NhwcPack {
     }
 
     /// Where nothing of ours follows, a batch that was pushed counts as consumed.
-    fn acknowledge(&self, stream: &Stream, state: &str) {
+    fn acknowledge(&self, stream: &Stream, epoch: u64, state: &str) {
         if let Some(registration) = stream
             .registration
             .as_ref()
             .filter(|registration| registration.counts())
-            && let Err(error) = registration.acknowledge(state)
+            && let Err(error) = registration.acknowledge(epoch, state)
         {
-            gst::element_imp_warning!(
-                self,
-                gst::ResourceError::Write,
-                ["Cannot save the state: {error}"]
-            );
+            error.warn(&*self.obj());
         }
     }
 
@@ -447,8 +443,11 @@ impl NhwcPack {
                     end.ledger.dropped += dropped;
                     end.ledger.padded = end.ledger.padded.saturating_sub(padding_dropped) + padded;
                     let pushed = self.src_pad.push_event(end.update(&event));
-                    if pushed {
-                        self.acknowledge(stream, &stream.state_behind(&end));
+                    if pushed
+                        && let Some(registration) = stream.registration.as_ref().filter(|entry| entry.counts())
+                        && let Err(error) = registration.acknowledge_end(&end)
+                    {
+                        error.warn(&*self.obj());
                     }
                     return pushed;
                 }
@@ -489,17 +488,6 @@ fn same_layout(a: &gst_video::VideoInfo, b: &gst_video::VideoInfo) -> bool {
 impl Stream {
     fn flushing(&self, pad: &gst::Pad) -> bool {
         pad.pad_flags().contains(gst::PadFlags::FLUSHING)
-    }
-
-    /// The state behind an epoch: also what came after its last batch is done with, so that a run that resumes begins with
-    /// the next epoch.
-    fn state_behind(&self, end: &EpochEnd) -> String {
-        let state = self.registration.as_ref().and_then(|registration| {
-            let coordinator = registration.coordinator();
-            let position = coordinator.order(end.epoch)?.len();
-            coordinator.state_at(end.epoch, position, end.ledger.skipped, end.ledger.replaced)
-        });
-        state.unwrap_or_default()
     }
 
     /// Forgets the current batch and epoch.
