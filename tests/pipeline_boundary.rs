@@ -101,6 +101,16 @@ impl Watched {
         assert_eq!(found, wanted);
     }
 
+    /// Waits until epochsink has booked an epoch. From then on it holds the lock, or validates.
+    fn until_booked(&self) {
+        let deadline = Instant::now() + LIMIT;
+        let sink = self.pipeline.element("sink");
+        while sink.property::<gst::Structure>("stats").get::<u64>("epochs") == Ok(0) {
+            assert!(Instant::now() < deadline, "no epoch is booked");
+            std::thread::yield_now();
+        }
+    }
+
     #[track_caller]
     fn assert_waits(&self) {
         assert_eq!(self.seen.recv_timeout(QUIET), Err(RecvTimeoutError::Timeout));
@@ -161,6 +171,7 @@ fn validation_does_not_hold_up_a_change_of_state() {
             &format!("epochsink silent=true validation-time={hour}"),
         );
         watched.assert_epoch(0);
+        watched.until_booked();
         // On another thread, which takes the pipeline along: where it hangs, the test must not.
         let (send, done) = channel();
         std::thread::spawn(move || {
@@ -217,7 +228,6 @@ fn a_source_that_waits_can_be_stopped_and_goes_on_behind_the_boundary() {
         let start = Instant::now();
         watched.pipeline.reach(gst::State::Ready);
         assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
-        // A request of the run that was stopped is not one of the next.
         watched.pipeline.set(gst::State::Playing);
     }
 }
