@@ -26,10 +26,8 @@ pub(super) struct Boundary {
     failed: Option<(u64, String)>,
     /// An epoch that has to be read again from its start.
     restart: Option<u64>,
-    /// The application has ended the stream: nothing more is read.
+    /// The application or the consumer ends the stream: no further epoch is read.
     ending: bool,
-    /// The consumer takes nothing more: the source ends the stream.
-    finished: bool,
 }
 
 /// What a request came to.
@@ -57,7 +55,7 @@ pub enum Go {
     Requested,
     /// It may be prepared.
     Prepare,
-    /// Not at all: the consumer takes nothing more.
+    /// Not at all: the stream ends.
     Ended,
 }
 
@@ -91,10 +89,8 @@ impl Boundary {
 
     /// Whether and how `epoch` may be read.
     pub fn go(&self, epoch: u64) -> Option<Go> {
-        if self.finished {
+        if self.ending {
             Some(Go::Ended)
-        } else if self.ending {
-            None
         } else if self.is_requested(epoch) {
             Some(Go::Requested)
         } else {
@@ -169,17 +165,12 @@ impl Boundary {
         self.allowed = self.allowed.min(Some(epoch));
     }
 
-    /// The application ends the stream.
+    /// The stream ends: what is read of an epoch that was asked for is delivered, nothing else.
     pub fn end(&mut self) {
         self.ending = true;
     }
 
-    /// The consumer takes nothing more.
-    pub fn finish(&mut self) {
-        self.finished = true;
-    }
-
-    /// Whether the application has ended the stream.
+    /// Whether the stream ends.
     pub fn is_ending(&self) -> bool {
         self.ending
     }
@@ -205,8 +196,6 @@ mod tests {
             (Some(Go::Requested), Some(4))
         );
         boundary.end();
-        assert_eq!(boundary.go(4), None);
-        boundary.finish();
         assert_eq!(boundary.go(4), Some(Go::Ended));
     }
 

@@ -25,6 +25,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use gst::prelude::*;
 
 use super::epoch_end::EpochEnd;
+use super::meta::SampleMeta;
 use crate::sampler::{Order, Receipt, Sampler, State};
 
 use boundary::Boundary;
@@ -96,6 +97,8 @@ struct Inner {
     held: Vec<(u64, glib::WeakRef<gst::Element>, gst::Message)>,
     /// Called after every change that somebody may wait for.
     listeners: Vec<Weak<Listener>>,
+    /// The epoch that the source waits for.
+    waiting: Option<u64>,
     /// The source must not wait: it flushes or stops.
     flushing: bool,
     /// How many elements of each stage are there.
@@ -124,7 +127,9 @@ impl SaveError {
             element,
             gst::ResourceError::Write,
             ("{self}"),
-            ["Set state-location to a file in a folder that can be written to; the run goes on without saving"]
+            [
+                "Set state-location to a file in a folder that can be written to; the run goes on without saving"
+            ]
         );
     }
 }
@@ -230,6 +235,11 @@ impl Coordinator {
         self.change(|boundary| boundary.allow(epoch));
     }
 
+    /// The epoch that the source waits for, if it does.
+    pub fn waiting(&self) -> Option<u64> {
+        self.lock().waiting
+    }
+
     /// Waits until `epoch` may be read; `None` when the source flushes or stops.
     pub fn wait_for(&self, epoch: u64) -> Option<Go> {
         let mut inner = self.lock();
@@ -240,7 +250,9 @@ impl Coordinator {
             if let Some(go) = inner.boundary.go(epoch) {
                 return Some(go);
             }
+            inner.waiting = Some(epoch);
             inner = self.changed.wait(inner).unwrap_or_else(PoisonError::into_inner);
+            inner.waiting = None;
         }
     }
 
@@ -264,11 +276,6 @@ impl Coordinator {
     /// Where the run began, if in the middle of `epoch`.
     pub fn resumed(&self, epoch: u64) -> Option<State> {
         self.lock().resumed.clone().filter(|state| state.epoch == epoch)
-    }
-
-    /// The consumer takes nothing more: the source ends the stream instead of going on to another epoch.
-    pub fn finish(&self) {
-        self.change(Boundary::finish);
     }
 
     /// The run has ended; only the state stays.
@@ -325,17 +332,18 @@ impl Coordinator {
         self.change(Boundary::restarted)
     }
 
-    /// Everything on its way has been flushed away; `epoch` is read again.
-    pub fn flushed(&self, epoch: u64) {
+    /// Everything on its way has been flushed away; `epoch` is read again, from `resumed` if not from its start.
+    pub fn flushed(&self, epoch: u64, resumed: Option<State>) {
+        self.lock().resumed = resumed;
         self.change(|boundary| boundary.flushed(epoch));
     }
 
-    /// The application ends the stream: nothing more is read.
+    /// The application ends the stream, or the consumer takes nothing more: the source goes on to no further epoch.
     pub fn end(&self) {
         self.change(Boundary::end);
     }
 
-    /// Whether the application has ended the stream.
+    /// Whether the stream ends.
     pub fn is_ending(&self) -> bool {
         self.lock().boundary.is_ending()
     }
@@ -486,7 +494,11 @@ impl Coordinator {
             return Ok(());
         }
         inner.state = Some(state.to_owned());
-        while inner.opened.front().is_some_and(|opened| opened.receipt.epoch() < epoch) {
+        while inner
+            .opened
+            .front()
+            .is_some_and(|opened| opened.receipt.epoch() < epoch)
+        {
             inner.opened.pop_front();
         }
         let Some(location) = inner.run.as_ref().and_then(|run| run.state_location.clone()) else {
@@ -582,7 +594,30 @@ impl Registration {
     /// # Errors
     /// As [`Coordinator::acknowledge`].
     pub fn acknowledge_end(&self, end: &EpochEnd) -> Result<(), SaveError> {
-        self.coordinator.acknowledge_end(self.stage, end)
+        if self.counts() {
+            self.coordinator.acknowledge_end(self.stage, end)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Acknowledges a frame.
+    ///
+    /// # Errors
+    /// As [`Coordinator::acknowledge`].
+    pub fn acknowledge_sample(&self, sample: &SampleMeta) -> Result<(), SaveError> {
+        if !self.counts() {
+            return Ok(());
+        }
+        let SampleMeta {
+            epoch,
+            index,
+            skipped,
+            replaced,
+            ..
+        } = *sample;
+        let state = self.coordinator.state_at(epoch, index + 1, skipped, replaced);
+        self.acknowledge(epoch, &state.unwrap_or_default())
     }
 
     /// [`Coordinator::acknowledge`] for this element's stage.

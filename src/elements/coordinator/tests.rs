@@ -22,6 +22,7 @@ fn coordinator(state_location: Option<PathBuf>) -> Arc<Coordinator> {
         },
         first.epoch(),
         None,
+        None,
     );
     coordinator.open(first, order);
     coordinator
@@ -63,17 +64,19 @@ fn the_last_stage_acknowledges() {
     let sink = coordinator.register(Stage::Consumer);
     let second_sink = coordinator.register(Stage::Consumer);
     assert!(!pack.counts() && sink.counts());
-    pack.acknowledge("packed").unwrap();
+    pack.acknowledge(0, "packed").unwrap();
     assert_eq!(coordinator.state(), None);
-    sink.acknowledge("used").unwrap();
-    sink.acknowledge("").unwrap();
+    sink.acknowledge(0, "used").unwrap();
+    sink.acknowledge(0, "").unwrap();
     assert_eq!(coordinator.state().as_deref(), Some("used"));
     drop(sink);
-    assert!(coordinator.has(Stage::Consumer) && !pack.counts());
+    assert!(coordinator.has(Stage::Consumer));
     drop(second_sink);
-    assert!(!coordinator.has(Stage::Consumer) && pack.counts());
-    pack.acknowledge("packed").unwrap();
-    assert_eq!(coordinator.state().as_deref(), Some("packed"));
+    assert!(!coordinator.has(Stage::Consumer));
+    // The pipeline stops, from the sink up: what is still passed on is not consumed.
+    assert!(!pack.counts());
+    pack.acknowledge(0, "packed").unwrap();
+    assert_eq!(coordinator.state().as_deref(), Some("used"));
     // A new run forgets requests, not the state.
     let sampler = Sampler::new(SamplerConfig::new(Shuffle::None, 0, 1)).unwrap();
     coordinator.begin(
@@ -85,8 +88,38 @@ fn the_last_stage_acknowledges() {
         },
         5,
         None,
+        None,
     );
-    assert_eq!(coordinator.state().as_deref(), Some("packed"));
+    assert_eq!(coordinator.state().as_deref(), Some("used"));
+    assert!(pack.counts(), "nobody comes after it in this run");
+}
+
+#[test]
+fn there_is_one_consumer() {
+    let coordinator = coordinator(None);
+    let first = coordinator.register_consumer();
+    assert!(first.is_some() && coordinator.register_consumer().is_none());
+    drop(first);
+    assert!(coordinator.register_consumer().is_some());
+}
+
+#[test]
+fn behind_the_last_epoch_and_behind_the_end_there_is_none() {
+    let coordinator = Coordinator::default();
+    assert_eq!(coordinator.next(), None);
+    let sampler = Sampler::new(SamplerConfig::new(Shuffle::None, 0, 1)).unwrap();
+    let run = Run {
+        sampler,
+        fingerprint: String::new(),
+        state_location: None,
+        reload: false,
+    };
+    coordinator.begin(run, 4, Some(5), None);
+    assert_eq!(coordinator.next(), Some(5));
+    coordinator.deliver(5);
+    assert_eq!(coordinator.next(), None);
+    coordinator.stop();
+    assert_eq!((coordinator.next(), coordinator.requested()), (None, None));
 }
 
 #[test]
@@ -107,6 +140,8 @@ fn states_are_those_of_the_epochs_that_are_open() {
         coordinator.open(receipt.clone(), sampler.draw(&receipt));
     }
     assert_eq!(coordinator.newest(), Some(2));
+    assert!(coordinator.order(0).is_some(), "the consumer may be far behind");
+    coordinator.acknowledge(Stage::Source, 1, "in epoch 1").unwrap();
     assert!(coordinator.order(0).is_none());
     assert_eq!(coordinator.order(1).unwrap().epoch(), 1);
     assert_eq!(
@@ -124,7 +159,7 @@ fn the_state_is_saved_whole_and_loaded_again() {
     assert_eq!(load_state(&location).unwrap(), None);
     let coordinator = coordinator(Some(location.clone()));
     for state in ["first", "second"] {
-        coordinator.acknowledge(Stage::Source, state).unwrap();
+        coordinator.acknowledge(Stage::Source, 0, state).unwrap();
         assert_eq!(load_state(&location).unwrap().as_deref(), Some(state));
     }
     let left: Vec<_> = std::fs::read_dir(folder.path())
@@ -134,7 +169,7 @@ fn the_state_is_saved_whole_and_loaded_again() {
     assert_eq!(left, ["state.json"]);
 
     std::fs::remove_dir_all(folder.path()).unwrap();
-    assert!(coordinator.acknowledge(Stage::Source, "third").is_err());
+    assert!(coordinator.acknowledge(Stage::Source, 0, "third").is_err());
     assert_eq!(
         coordinator.state().as_deref(),
         Some("third"),
@@ -195,7 +230,7 @@ fn complete_preparation_needs_complete_epochs_of_one_rank() {
             state_location: None,
             reload,
         };
-        coordinator.begin(run, 0, None);
+        coordinator.begin(run, 0, None, None);
         coordinator.ordinary()
     };
     let config = SamplerConfig::new(Shuffle::Keyed, 7, 10);

@@ -205,11 +205,7 @@ impl EpochDecode {
             return Ok(());
         }
         if action != delivery.on_error && !std::mem::replace(&mut delivery.announced, true) {
-            gst::element_imp_info!(
-                self,
-                gst::StreamError::Decode,
-                ["With several ranks on-error=skip acts as replace, so that they stay equally long"]
-            );
+            gst::element_imp_info!(self, gst::StreamError::Decode, ["{}", faults::SKIP_IS_REPLACE]);
         }
         let element = self.obj();
         let message = faults::message(element.upcast_ref(), &place.sample, reason, action);
@@ -298,29 +294,17 @@ impl EpochDecode {
 
     /// Where nothing of ours follows, a frame that was pushed counts as consumed.
     fn acknowledge(&self, place: &Place) {
-        let Some(registration) = self
-            .registration()
-            .filter(|registration| place.stamped && registration.counts())
-        else {
-            return;
-        };
-        let sample = &place.sample;
-        let state = registration.coordinator().state_at(
-            sample.epoch,
-            sample.index + 1,
-            sample.skipped,
-            sample.replaced,
-        );
-        if let Some(state) = state
-            && let Err(error) = registration.acknowledge(sample.epoch, &state)
+        if place.stamped
+            && let Some(registration) = self.registration()
+            && let Err(error) = registration.acknowledge_sample(&place.sample)
         {
             error.warn(&*self.obj());
         }
     }
 
-    /// Where nothing of ours follows, what came behind the last frame of an epoch is done with, too.
+    /// So does what came behind the last frame of an epoch.
     fn acknowledge_end(&self, end: &EpochEnd) {
-        if let Some(registration) = self.registration().filter(|registration| registration.counts())
+        if let Some(registration) = self.registration()
             && let Err(error) = registration.acknowledge_end(end)
         {
             error.warn(&*self.obj());

@@ -293,7 +293,7 @@ impl EpochSink {
             self.end(session);
             if let Some(registration) = &session.registration {
                 // A source that waits at the boundary would never learn it from a push.
-                registration.coordinator().finish();
+                registration.coordinator().end();
             }
             return Err(gst::FlowError::Eos);
         }
@@ -309,8 +309,12 @@ impl EpochSink {
 
     /// The ledger of what an earlier run has taken of `epoch`.
     fn before(&self, session: &Session, epoch: u64) -> Ledger {
-        let coordinator = session.registration.as_ref().map(|registration| registration.coordinator());
-        let resumed = coordinator.and_then(|coordinator| Some((coordinator.resumed(epoch)?, coordinator.order(epoch)?)));
+        let coordinator = session
+            .registration
+            .as_ref()
+            .map(|registration| registration.coordinator());
+        let resumed = coordinator
+            .and_then(|coordinator| Some((coordinator.resumed(epoch)?, coordinator.order(epoch)?)));
         resumed.map_or_else(Ledger::default, |(state, order)| state.ledger(&order))
     }
 
@@ -386,7 +390,10 @@ impl EpochSink {
             // No batch came of it: what this run had left of it was skipped or dropped.
             _ => Account::begin(end.epoch, self.before(session, end.epoch), session.asked, now),
         };
-        self.book(session, account.finish(end.ledger, now));
+        // A flush during the validation brings the end of the epoch once more.
+        if session.epochs.last().is_none_or(|last| last.epoch != end.epoch) {
+            self.book(session, account.finish(end.ledger, now));
+        }
         // Also what came behind the last batch is done with: a run that resumes begins with the next epoch.
         if let Some(registration) = &session.registration
             && let Err(error) = registration.acknowledge_end(&end)
@@ -543,6 +550,8 @@ impl BaseSinkImpl for EpochSink {
                     self.with_session((), |session| self.end_epoch(session, end));
                 }
             }
+            // What comes now of the epoch begins where the coordinator says.
+            gst::EventView::FlushStop(_) => self.with_session((), |session| session.account = None),
             gst::EventView::Eos(_) => self.with_session((), |session| self.end(session)),
             _ => (),
         }

@@ -22,7 +22,7 @@ use super::reader::Read;
 use super::run::{Encoded, Phase, Run};
 use super::settings::{Settings, Shuffle, Uneven};
 use crate::decode::{Format, Sniffed, sniff};
-use crate::sampler::Ledger;
+use crate::sampler::{Ledger, State};
 
 static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
     gst::DebugCategory::new(
@@ -49,6 +49,26 @@ struct Stats {
     duration: u64,
 }
 
+/// Where a flush goes.
+#[derive(Clone, Debug)]
+struct Target {
+    epoch: u64,
+    position: u64,
+    /// What has been taken of the epoch, if it is not begun anew.
+    state: Option<State>,
+}
+
+impl Target {
+    /// The epoch is begun anew, at `position`.
+    fn at(epoch: u64, position: u64) -> Self {
+        Self {
+            epoch,
+            position,
+            state: None,
+        }
+    }
+}
+
 #[derive(glib::Properties)]
 #[properties(wrapper_type = super::EpochSrc)]
 pub struct EpochSrc {
@@ -62,7 +82,7 @@ pub struct EpochSrc {
     #[property(name = "uneven", get, set, type = Uneven, member = uneven, nick = "Uneven", blurb = "What is done where ranks do not divide the samples equally", mutable_ready, builder(Uneven::default()))]
     #[property(name = "io-depth", get, set, type = u32, member = io_depth, minimum = 1, maximum = 1024, default = 32, nick = "I/O depth", blurb = "How many files are opened ahead for the kernel to read", mutable_ready)]
     #[property(name = "framerate", get, set, type = gst::Fraction, member = framerate, minimum = gst::Fraction::new(1, i32::MAX), maximum = gst::Fraction::new(i32::MAX, 1), default = gst::Fraction::new(30, 1), nick = "Frame rate", blurb = "Nominal samples per second, for time stamps", mutable_ready)]
-    #[property(name = "auto-advance", get, set, type = bool, member = auto_advance, default = true, nick = "Auto-advance", blurb = "Go on to the next epoch without being asked, where no epochsink or application asks", mutable_playing)]
+    #[property(name = "auto-advance", get, set = Self::set_auto_advance, type = bool, member = auto_advance, default = true, nick = "Auto-advance", blurb = "Go on to the next epoch without being asked, where no epochsink or application asks", mutable_playing)]
     #[property(name = "state-location", get, set, type = Option<std::path::PathBuf>, member = state_location, nick = "State location", blurb = "File the state is loaded from at the start and saved to whenever a batch has been consumed", mutable_ready)]
     #[property(name = "on-error", get, set, type = OnError, member = on_error, nick = "On error", blurb = "What is done about an unusable file where the decoder is not epochdecode (which has its own)", mutable_ready, builder(OnError::default()))]
     settings: Mutex<Settings>,
@@ -74,7 +94,7 @@ pub struct EpochSrc {
     coordinator: Arc<Coordinator>,
     run: Mutex<Option<Run>>,
     /// Where a flushing seek goes: epoch and position.
-    target: Mutex<Option<(u64, u64)>>,
+    target: Mutex<Option<Target>>,
     /// Keeps the coordinator's knowledge of the recipe alive.
     recipe: Mutex<Option<Arc<coordinator::Recipe>>>,
 }
@@ -94,6 +114,17 @@ impl Default for EpochSrc {
 }
 
 impl EpochSrc {
+    /// Also goes on from a boundary at which the source stands.
+    fn set_auto_advance(&self, auto_advance: bool) {
+        lock(&self.settings).auto_advance = auto_advance;
+        if auto_advance
+            && !self.coordinator.has(Stage::Consumer)
+            && let Some(next) = self.coordinator.waiting()
+        {
+            self.coordinator.request(next);
+        }
+    }
+
     fn state(&self) -> Option<String> {
         self.coordinator.state()
     }
@@ -178,7 +209,32 @@ impl EpochSrc {
         else {
             return false;
         };
-        *lock(&self.target) = Some((epoch, position));
+        self.flush_to(Target::at(epoch, position), seqnum)
+    }
+
+    /// Discards what has not been taken and goes on behind what has: a flush from outside loses and repeats nothing.
+    fn flush_to_consumer(&self, seqnum: gst::Seqnum) -> bool {
+        let Some(epoch) = self.coordinator.requested() else {
+            return false;
+        };
+        let state = self
+            .coordinator
+            .state()
+            .and_then(|state| State::from_json(&state).ok());
+        let target = match state.filter(|state| state.epoch == epoch) {
+            Some(state) => Target {
+                epoch,
+                position: state.position,
+                state: Some(state),
+            },
+            None => Target::at(epoch, 0),
+        };
+        self.flush_to(target, seqnum)
+    }
+
+    /// Has the base class flush, stop the streaming thread, and call `do_seek`.
+    fn flush_to(&self, target: Target, seqnum: gst::Seqnum) -> bool {
+        *lock(&self.target) = Some(target);
         let event = gst::event::Seek::builder(
             1.0,
             gst::SeekFlags::FLUSH,
@@ -335,6 +391,9 @@ impl EpochSrc {
 
     /// What is done about a fault where no epochdecode follows.
     fn apply_own_policy(&self, run: &mut Run, place: Place, reason: &str) -> Result<(), gst::FlowError> {
+        if run.on_error != lock(&self.settings).on_error && !std::mem::replace(&mut run.announced, true) {
+            gst::element_imp_info!(self, gst::ResourceError::Read, ["{}", faults::SKIP_IS_REPLACE]);
+        }
         let sample = &place.sample;
         if run.on_error == OnError::Fail {
             let message = format!("Cannot use {}: {reason}", faults::describe(sample));
@@ -417,6 +476,9 @@ impl EpochSrc {
         let go = self.coordinator.wait_for(next);
         lock(&self.stats).wait_request += nanoseconds_since(start);
         let go = go.ok_or(gst::FlowError::Flushing)?;
+        if go == Go::Ended {
+            return Err(gst::FlowError::Eos);
+        }
         if go == Go::Requested && !self.coordinator.has(Stage::Buffer) {
             self.coordinator.deliver(next);
         }
@@ -495,6 +557,9 @@ impl EpochSrc {
 
     /// The next buffer of the stream, with what comes before it.
     fn produce(&self, run: &mut Run) -> Result<gst::Buffer, gst::FlowError> {
+        if self.coordinator.is_ending() {
+            return Err(gst::FlowError::Eos);
+        }
         loop {
             if let Some((place, encoded)) = run.ready.pop_front() {
                 return self.finish(run, &place, encoded);
@@ -517,11 +582,12 @@ impl EpochSrc {
                     };
                 }
                 Phase::Boundary => self.cross_boundary(run)?,
-                // Until a flush, which reads the epoch again or ends the run.
+                // Until a flush, which reads the epoch again, or the end.
                 Phase::Failed => {
                     self.coordinator
                         .wait_for(u64::MAX)
                         .ok_or(gst::FlowError::Flushing)?;
+                    return Err(gst::FlowError::Eos);
                 }
                 Phase::Finished => return Err(gst::FlowError::Eos),
             }
@@ -580,14 +646,15 @@ impl ElementImpl for EpochSrc {
     fn send_event(&self, event: gst::Event) -> bool {
         match event.view() {
             gst::EventView::Seek(seek) => self.seek(seek, event.seqnum()),
-            gst::EventView::FlushStart(_) | gst::EventView::FlushStop(_) => {
-                gst::warning!(CAT, imp = self, "Refusing a bare flush, which would lose samples: seek with FLUSH");
-                false
-            }
+            // Its other half does it all.
+            gst::EventView::FlushStart(_) => self.obj().src_pad().push_event(event),
+            gst::EventView::FlushStop(_) => self.flush_to_consumer(event.seqnum()),
+            // Not left to the base class, which waits for the streaming thread while the caller holds the lock that a
+            // pipeline needs to get it going.
             gst::EventView::Eos(_) => {
-                // What has not been asked for must not keep EOS back.
+                let running = self.coordinator.requested().is_some();
                 self.coordinator.end();
-                self.parent_send_event(event)
+                running
             }
             _ => self.parent_send_event(event),
         }
@@ -673,17 +740,21 @@ impl BaseSrcImpl for EpochSrc {
     /// Everything is flushed and the streaming thread stands still: goes where [`EpochSrc::seek`] said.
     fn do_seek(&self, _segment: &mut gst::Segment) -> bool {
         // The base class also "seeks" to the beginning when it starts.
-        let Some((epoch, position)) = lock(&self.target).take() else {
+        let Some(target) = lock(&self.target).take() else {
             return true;
         };
-        let Some(receipt) = self.coordinator.receipt(epoch) else {
+        let Some(receipt) = self.coordinator.receipt(target.epoch) else {
             return false;
         };
         if let Some(run) = &mut *lock(&self.run) {
-            run.reader.seek(receipt, position);
+            run.reader.seek(receipt, target.position);
             run.begin_epoch();
+            run.start = target.position;
+            if let Some(state) = &target.state {
+                (run.skipped_before, run.replaced_before) = (state.skipped, state.replaced);
+            }
         }
-        self.coordinator.flushed(epoch);
+        self.coordinator.flushed(target.epoch, target.state);
         true
     }
 

@@ -47,6 +47,8 @@ pub(super) struct Run {
     pub skipped_before: u64,
     pub replaced_before: u64,
     pub on_error: OnError,
+    /// It has been said that skip acts as replace.
+    pub announced: bool,
     pub resolver: Resolver<Encoded>,
     /// What is to be pushed next.
     pub ready: VecDeque<(Place, Encoded)>,
@@ -131,6 +133,7 @@ impl Run {
             skipped_before,
             replaced_before,
             on_error: settings.on_error.for_world(settings.world_size),
+            announced: false,
             resolver: Resolver::default(),
             ready: VecDeque::new(),
             pushed: None,

@@ -48,6 +48,10 @@ impl OnError {
     }
 }
 
+/// Said once where [`OnError::for_world`] changes the policy.
+pub const SKIP_IS_REPLACE: &str =
+    "With several ranks on-error=skip acts as replace, so that they stay equally long";
+
 /// The element message `epochfeed-fault` about one sample.
 pub fn message(element: &gst::Element, sample: &SampleMeta, reason: &str, action: OnError) -> gst::Message {
     gst::message::Element::builder(

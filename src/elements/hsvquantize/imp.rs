@@ -10,8 +10,9 @@ use gst_base::subclass::BaseTransformMode;
 use gst_base::subclass::base_transform::{InputBuffer, PrepareOutputBufferSuccess};
 use gst_base::subclass::prelude::*;
 
-use super::super::coordinator;
-use super::super::meta::GainsMeta;
+use super::super::coordinator::{self, Registration, Stage};
+use super::super::epoch_end::EpochEnd;
+use super::super::meta::{GainsMeta, SampleMeta};
 use super::super::util::{Statistics, lock, nanoseconds_since};
 use super::super::video::{self, GAINS_FEATURE};
 use super::gains::{Chooser, Settings};
@@ -82,6 +83,9 @@ pub struct HsvQuantize {
     #[property(name = "stats", get = Self::stats, type = Statistics, nick = "Statistics", blurb = "Frames, frames left to nhwcpack, nanoseconds spent on pixels here")]
     stats: Mutex<Stats>,
     stream: Mutex<Option<Stream>>,
+    registration: Mutex<Option<Arc<Registration>>>,
+    /// The frame that was handed to the base class last: when the next one comes, it has been pushed.
+    passed: Mutex<Option<SampleMeta>>,
     /// Keeps the coordinator's knowledge of the recipe alive.
     recipe: Mutex<Option<Arc<coordinator::Recipe>>>,
     scratch: Mutex<native::Scratch>,
@@ -133,9 +137,9 @@ impl HsvQuantize {
         let _ = self.obj().post_message(message.src(&*self.obj()).build());
     }
 
-    /// Lets the epochsrc upstream know what the properties are whenever it asks: they may change while frames that were
-    /// made with others are held.
-    fn tell_recipe(&self) {
+    /// Registers with the epochsrc upstream, if there is one, and lets it know what the properties are whenever it asks:
+    /// they may change while frames that were made with others are held.
+    fn find_coordinator(&self) {
         let pad = self.obj().static_pad("sink");
         let Some(coordinator) = pad.and_then(|pad| coordinator::find(&pad)) else {
             return;
@@ -149,6 +153,18 @@ impl HsvQuantize {
         });
         coordinator.set_recipe("hsvquantize", &recipe);
         *lock(&self.recipe) = Some(recipe);
+        *lock(&self.registration) = Some(Arc::new(coordinator.register(Stage::Color)));
+    }
+
+    /// Where nothing of ours follows, a frame that was pushed counts as consumed.
+    fn acknowledge_passed(&self) {
+        let passed = lock(&self.passed).take();
+        let registration = lock(&self.registration).clone();
+        if let (Some(sample), Some(registration)) = (passed, registration)
+            && let Err(error) = registration.acknowledge_sample(&sample)
+        {
+            error.warn(&*self.obj());
+        }
     }
 
     fn gains(&self, frame: &gst::BufferRef, number: u64) -> Result<Gains, gst::FlowError> {
@@ -237,15 +253,33 @@ impl BaseTransformImpl for HsvQuantize {
         let settings = lock(&self.settings).clone();
         Chooser::new(&settings).map_err(|error| gst::error_msg!(gst::LibraryError::Settings, ("{error}")))?;
         *lock(&self.stats) = Stats::default();
-        self.tell_recipe();
+        self.find_coordinator();
         Ok(())
     }
 
     fn stop(&self) -> Result<(), gst::ErrorMessage> {
         *lock(&self.stream) = None;
         *lock(&self.recipe) = None;
+        *lock(&self.passed) = None;
+        let registration = lock(&self.registration).take();
+        drop(registration);
         *lock(&self.scratch) = native::Scratch::default();
         Ok(())
+    }
+
+    fn sink_event(&self, event: gst::Event) -> bool {
+        let end = EpochEnd::get(&event);
+        if end.is_some() {
+            self.acknowledge_passed();
+        }
+        let pushed = self.parent_sink_event(event);
+        let registration = lock(&self.registration).clone();
+        if let (true, Some(end), Some(registration)) = (pushed, end, registration)
+            && let Err(error) = registration.acknowledge_end(&end)
+        {
+            error.warn(&*self.obj());
+        }
+        pushed
     }
 
     /// Plain frames come in; frames with gains beside them, where that may be, or plain ones go out.
@@ -276,16 +310,20 @@ impl BaseTransformImpl for HsvQuantize {
         })
     }
 
-    /// A peer that takes anything (filesink, an appsink without caps) has not said that it knows the feature: it gets
-    /// finished pixels.
+    /// Only a peer that names the feature knows it. One that takes anything (filesink, an appsink without caps), or any
+    /// feature (videoconvert, videorate, and what stands behind them), gets finished pixels.
     fn fixate_caps(
         &self,
         direction: gst::PadDirection,
         caps: &gst::Caps,
         mut othercaps: gst::Caps,
     ) -> gst::Caps {
-        let takes_anything = |pad: gst::Pad| pad.peer_query_caps(None).is_any();
-        if direction == gst::PadDirection::Sink && self.obj().static_pad("src").is_some_and(takes_anything) {
+        let knows = |pad: gst::Pad| {
+            pad.peer_query_caps(None)
+                .iter_with_features()
+                .any(|(_, features)| !features.is_any() && features.contains(GAINS_FEATURE))
+        };
+        if direction == gst::PadDirection::Sink && !self.obj().static_pad("src").is_some_and(knows) {
             othercaps = othercaps
                 .iter_with_features()
                 .filter(|(_, features)| !features.contains(GAINS_FEATURE))
@@ -325,6 +363,7 @@ impl BaseTransformImpl for HsvQuantize {
             stats.frames += 1;
             stats.frames - 1
         };
+        self.acknowledge_passed();
         let gains = self.gains(frame, number)?;
         let (info, deferred) = match &*lock(&self.stream) {
             Some(stream) => (stream.info.clone(), stream.deferred),
@@ -361,6 +400,7 @@ impl BaseTransformImpl for HsvQuantize {
             gst::element_imp_error!(self, gst::CoreError::Failed, ["Cannot attach the gains: {error}"]);
             gst::FlowError::Error
         })?;
+        *lock(&self.passed) = SampleMeta::get(frame);
         Ok(gst::FlowSuccess::Ok)
     }
 }

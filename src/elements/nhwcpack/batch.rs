@@ -51,6 +51,8 @@ impl Frame {
     pub fn padding(&self) -> Self {
         let mut frame = self.clone();
         frame.sample.pad = true;
+        // It repeats what was delivered and stands in nobody's place.
+        frame.sample.replaced_from = -1;
         frame
     }
 

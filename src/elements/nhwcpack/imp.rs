@@ -171,6 +171,15 @@ impl NhwcPack {
             );
             gst::FlowError::Error
         })?;
+        // An element in between may have swallowed the end of an epoch: no batch holds samples of two.
+        let epoch = |frame: &Frame| frame.stamped.then_some(frame.sample.epoch);
+        if stream
+            .frames
+            .first()
+            .is_some_and(|first| epoch(first) != epoch(&frame))
+        {
+            self.complete(stream)?;
+        }
         if stream.last_batch == LastBatch::Pad && stream.first.len() + 1 < stream.batch_size {
             stream.first.push(frame.clone());
         }
@@ -282,7 +291,17 @@ impl NhwcPack {
             .and_then(|registration| {
                 let sample = &farthest.sample;
                 let coordinator = registration.coordinator();
-                coordinator.state_at(sample.epoch, sample.index + 1, sample.skipped, sample.replaced)
+                let mut position = sample.index + 1;
+                if stream.last_batch == LastBatch::Drop {
+                    // What is left is too little for another batch, and belongs to what is behind.
+                    let length = coordinator
+                        .order(sample.epoch)
+                        .map_or(position, |order| order.len());
+                    if length.saturating_sub(position) < stream.batch_size as u64 {
+                        position = length;
+                    }
+                }
+                coordinator.state_at(sample.epoch, position, sample.skipped, sample.replaced)
             })
             .unwrap_or_default();
 
@@ -395,6 +414,18 @@ impl NhwcPack {
                     let frames = std::mem::take(&mut stream.frames);
                     counts.0 = frames.iter().filter(|frame| frame.counts()).count() as u64;
                     counts.1 = frames.iter().filter(|frame| frame.sample.pad).count() as u64;
+                    if stream.batches == 0 {
+                        gst::element_imp_warning!(
+                            self,
+                            gst::LibraryError::Settings,
+                            (
+                                "No batch came of an epoch: its {} samples are fewer than batch-size={}",
+                                frames.len(),
+                                stream.batch_size
+                            ),
+                            ["Set a smaller batch-size, or last-batch=partial or last-batch=pad"]
+                        );
+                    }
                 }
                 LastBatch::Pad => {
                     let padding: Vec<_> = stream
@@ -444,7 +475,7 @@ impl NhwcPack {
                     end.ledger.padded = end.ledger.padded.saturating_sub(padding_dropped) + padded;
                     let pushed = self.src_pad.push_event(end.update(&event));
                     if pushed
-                        && let Some(registration) = stream.registration.as_ref().filter(|entry| entry.counts())
+                        && let Some(registration) = stream.registration.as_ref()
                         && let Err(error) = registration.acknowledge_end(&end)
                     {
                         error.warn(&*self.obj());
