@@ -5,6 +5,7 @@
 //! - [`coordinator`] is the protocol of an epoch between source and consumer, [`epoch_end`] the end of an epoch in
 //!   the stream, [`meta`] what travels with buffers, [`faults`] what happens to samples that cannot be used.
 
+pub(crate) mod account;
 pub mod coordinator;
 pub mod epoch_end;
 pub mod epochbuffer;

@@ -13,11 +13,11 @@ use gst::subclass::prelude::*;
 use gst_base::prelude::*;
 use gst_base::subclass::prelude::*;
 
+use super::super::account::{Account, EpochReport};
 use super::super::coordinator::{self, Registration, Requested, Stage};
 use super::super::epoch_end::EpochEnd;
 use super::super::meta::{BatchMeta, SampleMeta};
 use super::super::util::{Statistics, lock, nanoseconds_since};
-use super::account::{Account, EpochReport};
 use super::progress::Progress;
 use super::report::Report;
 use super::table::Table;
