@@ -125,7 +125,11 @@ impl EpochDecode {
         if let (Some(epoch), Some(registration)) = (epoch, self.registration())
             && registration.coordinator().fail(epoch, message.clone()) == Failure::Held
         {
-            gst::debug!(CAT, imp = self, "Held until epoch {epoch} is asked for: {message}");
+            gst::debug!(
+                CAT,
+                imp = self,
+                "Held until epoch {epoch} is asked for: {message}"
+            );
             return Ok(Failure::Held);
         }
         gst::element_imp_error!(self, gst::StreamError::Decode, ("{message}"), ["{remedy}"]);
@@ -135,7 +139,7 @@ impl EpochDecode {
     fn deliver_image(
         &self,
         delivery: &mut Delivery,
-        place: Place,
+        mut place: Place,
         result: Result<Decoded, String>,
     ) -> Result<(), gst::FlowError> {
         // Downstream has had enough; what is still here leaves without being looked at.
@@ -156,6 +160,7 @@ impl EpochDecode {
                 if let Some(warning) = &decoded.warning {
                     gst::warning!(CAT, imp = self, "{}: {warning}", faults::describe(&place.sample));
                 }
+                (place.sample.source_width, place.sample.source_height) = decoded.source;
                 let keep = delivery.on_error != OnError::Fail;
                 delivery
                     .resolver

@@ -301,6 +301,8 @@ impl EpochSink {
             gains: vec![[0.0; 3]],
             pad: vec![sample.pad],
             replaced_from: vec![sample.replaced_from],
+            source_width: vec![sample.source_width],
+            source_height: vec![sample.source_height],
             state: state.unwrap_or_default(),
         }
     }

@@ -249,6 +249,7 @@ impl EpochSrc {
             fault: None,
             skipped: run.skipped_before,
             replaced: run.replaced_before,
+            ..SampleMeta::default()
         };
         let pts = run.time(run.slots);
         run.slots += 1;
