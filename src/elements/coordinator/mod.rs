@@ -10,6 +10,7 @@
 //!    registered, `epochsrc auto-advance=true` asks by itself.
 //! 5. What a consumer has finished with it acknowledges ([`Coordinator::acknowledge`]); that is `epochsrc state`.
 //!    Without a consumer the last of our elements acknowledges what it pushed.
+//! 6. A consumer that takes no more of an epoch breaks it off ([`Coordinator::break_off`]) and seeks to its end.
 //!
 //! The coordinator holds no element, so it keeps nothing alive, and takes no lock but its own. Lock order: none;
 //! the lock is never held over a call out (a write to the state's file included).
@@ -24,7 +25,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 
 use gst::prelude::*;
 
-use crate::sampler::{Order, Receipt, Sampler, State};
+use crate::sampler::{Order, Receipt, Sampler, SamplerConfig, State};
 
 use boundary::Boundary;
 
@@ -281,6 +282,19 @@ impl Coordinator {
         self.change(|boundary| boundary.flushed(epoch));
     }
 
+    /// The consumer leaves `epoch` before its end, so that the next one follows an epoch that was not exhausted
+    /// ([`Sampler::next`]). A flushing seek to the end of `epoch` has to follow: it discards what is on its way, and
+    /// the epoch ends in the stream as every other does.
+    pub fn break_off(&self, epoch: u64) {
+        self.change(|boundary| boundary.break_off(epoch));
+        self.lock().held.retain(|(of, _, _)| *of <= epoch);
+    }
+
+    /// Whether the consumer has left `epoch` before its end.
+    pub fn is_broken_off(&self, epoch: u64) -> bool {
+        self.lock().boundary.is_broken_off(epoch)
+    }
+
     /// The application ends the stream: nothing more is read.
     pub fn end(&self) {
         self.change(Boundary::end);
@@ -408,6 +422,22 @@ impl Coordinator {
         };
         drop(inner);
         Some(state.to_json())
+    }
+
+    /// The state at the start of the epoch behind `epoch`, which was broken off; `None` for an epoch that is not one of
+    /// those drawn last.
+    pub fn state_behind_break(&self, epoch: u64) -> Option<String> {
+        let inner = self.lock();
+        let run = inner.run.as_ref()?;
+        let next = run.sampler.next(&inner.opened(epoch)?.receipt, false);
+        let state = State::new(run.sampler.config(), &next, run.fingerprint.clone());
+        drop(inner);
+        Some(state.to_json())
+    }
+
+    /// What the current run draws; `None` before the first.
+    pub fn config(&self) -> Option<SamplerConfig> {
+        self.lock().run.as_ref().map(|run| run.sampler.config().clone())
     }
 
     /// Takes note that what lies before `state` has been consumed, as far as `stage` knows: it counts unless an

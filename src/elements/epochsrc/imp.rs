@@ -408,7 +408,7 @@ impl EpochSrc {
             self.coordinator.deliver(next);
         }
         gst::debug!(CAT, imp = self, "Epoch {next} begins: {go:?}");
-        run.reader.advance();
+        run.reader.advance(!self.coordinator.is_broken_off(next - 1));
         run.begin_epoch();
         Ok(())
     }
@@ -654,10 +654,13 @@ impl BaseSrcImpl for EpochSrc {
         let Some((epoch, position)) = lock(&self.target).take() else {
             return true;
         };
-        let Some(receipt) = self.coordinator.receipt(epoch) else {
-            return false;
-        };
+        let known = self.coordinator.receipt(epoch);
         if let Some(run) = &mut *lock(&self.run) {
+            let exhausted = !self.coordinator.is_broken_off(run.reader.epoch());
+            // An epoch that was asked for and left at once may not have been drawn yet.
+            let Some(receipt) = known.or_else(|| run.reader.receipt_of(epoch, exhausted)) else {
+                return false;
+            };
             run.reader.seek(receipt, position);
             run.begin_epoch();
         }
