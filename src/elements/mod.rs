@@ -16,11 +16,11 @@ pub mod faults;
 pub mod hsvquantize;
 pub mod meta;
 pub mod nhwcpack;
-mod util;
+pub(crate) mod util;
 mod video;
 
 /// Who the elements name as their author.
-const AUTHOR: &str = env!("CARGO_PKG_AUTHORS");
+pub(crate) const AUTHOR: &str = env!("CARGO_PKG_AUTHORS");
 
 /// Registers every element with `plugin`.
 ///
