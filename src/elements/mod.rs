@@ -5,6 +5,7 @@
 //! - [`coordinator`] is the protocol of an epoch between source and consumer, [`epoch_end`] the end of an epoch in
 //!   the stream, [`meta`] what travels with buffers, [`faults`] what happens to samples that cannot be used.
 
+pub(crate) mod account;
 pub mod coordinator;
 pub mod epoch_end;
 pub mod epochbuffer;
@@ -15,11 +16,11 @@ pub mod faults;
 pub mod hsvquantize;
 pub mod meta;
 pub mod nhwcpack;
-mod util;
+pub(crate) mod util;
 mod video;
 
 /// Who the elements name as their author.
-const AUTHOR: &str = env!("CARGO_PKG_AUTHORS");
+pub(crate) const AUTHOR: &str = env!("CARGO_PKG_AUTHORS");
 
 /// Registers every element with `plugin`.
 ///

@@ -7,7 +7,7 @@ use glib::value::{FromValue, ValueType};
 
 /// Locks; a poisoned lock is used all the same. Under the elements' locks every change is a plain assignment, and a
 /// panic is an element error already.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -10,6 +10,9 @@
 //!                                      └─────┘ request(N+1) reports the failure once and prepares again
 //! ```
 //!
+//! A consumer may also leave N before its end ([`Boundary::break_off`]): what is on its way is flushed away, N ends there,
+//! and N+1 is drawn as what follows an epoch that was not exhausted.
+//!
 //! Nothing that is prepared is committed here: a receipt is only ever committed by an acknowledged state, and states
 //! lie behind delivered samples. A prepared epoch that is dropped leaves this structure as it was before `allow`.
 
@@ -26,6 +29,8 @@ pub(super) struct Boundary {
     failed: Option<(u64, String)>,
     /// An epoch that has to be read again from its start.
     restart: Option<u64>,
+    /// The epoch that the consumer has left before its end, if the last one was left.
+    broken_off: Option<u64>,
     /// The application or the consumer ends the stream: no further epoch is read.
     ending: bool,
 }
@@ -165,6 +170,18 @@ impl Boundary {
         self.allowed = self.allowed.min(Some(epoch));
     }
 
+    /// The consumer takes no more of `epoch`. What was prepared behind it is flushed away with its rest.
+    pub fn break_off(&mut self, epoch: u64) {
+        self.broken_off = Some(epoch);
+        self.restart = None;
+        self.failed = None;
+    }
+
+    /// Whether the consumer has left `epoch` before its end.
+    pub fn is_broken_off(&self, epoch: u64) -> bool {
+        self.broken_off == Some(epoch)
+    }
+
     /// The stream ends: what is read of an epoch that was asked for is delivered, nothing else.
     pub fn end(&mut self) {
         self.ending = true;
@@ -225,5 +242,21 @@ mod tests {
         assert_eq!(boundary.restart(), Some(1));
         boundary.flushed(0);
         assert_eq!((boundary.restart(), boundary.go(1)), (None, Some(Go::Requested)));
+    }
+
+    #[test]
+    fn breaking_off_leaves_nothing_of_what_was_prepared() {
+        let mut boundary = Boundary::begin(4);
+        boundary.allow(5);
+        boundary.fail(5, "as it would have been".into());
+        boundary.break_off(4);
+        boundary.flushed(4);
+        assert!(boundary.is_broken_off(4) && !boundary.is_broken_off(5));
+        assert_eq!((boundary.go(5), boundary.has_failed(5)), (None, false));
+        assert_eq!(boundary.request(5), Requested::Accepted);
+        assert!(
+            !Boundary::begin(4).is_broken_off(4),
+            "another run does not remember"
+        );
     }
 }

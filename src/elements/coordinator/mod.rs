@@ -10,6 +10,7 @@
 //!    registered, `epochsrc auto-advance=true` asks by itself.
 //! 5. What a consumer has finished with it acknowledges ([`Coordinator::acknowledge`]); that is `epochsrc state`.
 //!    Without a consumer the last of our elements acknowledges what it pushed.
+//! 6. A consumer that takes no more of an epoch breaks it off ([`Coordinator::break_off`]) and seeks to its end.
 //!
 //! The coordinator holds no element, so it keeps nothing alive, and takes no lock but its own. Lock order: none;
 //! the lock is never held over a call out (a write to the state's file included).
@@ -26,7 +27,7 @@ use gst::prelude::*;
 
 use super::epoch_end::EpochEnd;
 use super::meta::SampleMeta;
-use crate::sampler::{Order, Receipt, Sampler, State};
+use crate::sampler::{Ledger, Order, Receipt, Sampler, SamplerConfig, State};
 
 use boundary::Boundary;
 
@@ -273,9 +274,14 @@ impl Coordinator {
         inner.last.is_none_or(|last| next <= last).then_some(next)
     }
 
-    /// Where the run began, if in the middle of `epoch`.
-    pub fn resumed(&self, epoch: u64) -> Option<State> {
-        self.lock().resumed.clone().filter(|state| state.epoch == epoch)
+    /// The ledger of what an earlier run has taken of `epoch`.
+    pub fn before(&self, epoch: u64) -> Ledger {
+        let inner = self.lock();
+        let resumed = inner.resumed.as_ref().filter(|state| state.epoch == epoch);
+        match (resumed, inner.opened(epoch)) {
+            (Some(state), Some(opened)) => state.ledger(&opened.order),
+            _ => Ledger::default(),
+        }
     }
 
     /// The run has ended; only the state stays.
@@ -336,6 +342,19 @@ impl Coordinator {
     pub fn flushed(&self, epoch: u64, resumed: Option<State>) {
         self.lock().resumed = resumed;
         self.change(|boundary| boundary.flushed(epoch));
+    }
+
+    /// The consumer leaves `epoch` before its end, so that the next one follows an epoch that was not exhausted
+    /// ([`Sampler::next`]). A flushing seek to the end of `epoch` has to follow: it discards what is on its way, and
+    /// the epoch ends in the stream as every other does.
+    pub fn break_off(&self, epoch: u64) {
+        self.change(|boundary| boundary.break_off(epoch));
+        self.lock().held.retain(|(of, _, _)| *of <= epoch);
+    }
+
+    /// Whether the consumer has left `epoch` before its end.
+    pub fn is_broken_off(&self, epoch: u64) -> bool {
+        self.lock().boundary.is_broken_off(epoch)
     }
 
     /// The application ends the stream, or the consumer takes nothing more: the source goes on to no further epoch.
@@ -481,6 +500,22 @@ impl Coordinator {
         };
         drop(inner);
         Some(state.to_json())
+    }
+
+    /// The state at the start of the epoch behind `epoch`, which was broken off; `None` for an epoch that is not one of
+    /// those drawn last.
+    pub fn state_behind_break(&self, epoch: u64) -> Option<String> {
+        let inner = self.lock();
+        let run = inner.run.as_ref()?;
+        let next = run.sampler.next(&inner.opened(epoch)?.receipt, false);
+        let state = State::new(run.sampler.config(), &next, run.fingerprint.clone());
+        drop(inner);
+        Some(state.to_json())
+    }
+
+    /// What the current run draws; `None` before the first.
+    pub fn config(&self) -> Option<SamplerConfig> {
+        self.lock().run.as_ref().map(|run| run.sampler.config().clone())
     }
 
     /// Takes note that what lies before `state`, in `epoch`, has been consumed, as far as `stage` knows: it counts unless

@@ -146,7 +146,7 @@ impl EpochDecode {
     fn deliver_image(
         &self,
         delivery: &mut Delivery,
-        place: Place,
+        mut place: Place,
         result: Result<Decoded, String>,
     ) -> Result<(), gst::FlowError> {
         // Downstream has had enough; what is still here leaves without being looked at.
@@ -167,6 +167,7 @@ impl EpochDecode {
                 if let Some(warning) = &decoded.warning {
                     gst::warning!(CAT, imp = self, "{}: {warning}", faults::describe(&place.sample));
                 }
+                (place.sample.source_width, place.sample.source_height) = decoded.source;
                 let keep = delivery.on_error == OnError::Replace
                     || (delivery.on_error == OnError::Skip && self.world_size() > 1);
                 delivery

@@ -12,6 +12,8 @@ use crate::decode::{self, ChannelOrder, DecodeOptions, Scratch, Target};
 pub(super) struct Decoded {
     pub frame: gst::Buffer,
     pub info: gst_video::VideoInfo,
+    /// Width and height of the image before it was fitted into the frame.
+    pub source: (u32, u32),
     /// Warnings of the decoder, and the first of them.
     pub warnings: u32,
     pub warning: Option<String>,
@@ -75,9 +77,8 @@ thread_local! {
 fn decode(encoded: &gst::BufferRef, options: &DecodeOptions, output: &Output) -> Result<Decoded, String> {
     let bytes = encoded.map_readable().map_err(|error| error.to_string())?;
     let header = decode::probe(&bytes, options).map_err(|error| error.to_string())?;
-    let (mut frame, info) = output
-        .frame(header.oriented_size(options.orientation))
-        .map_err(|error| error.to_string())?;
+    let source = header.oriented_size(options.orientation);
+    let (mut frame, info) = output.frame(source).map_err(|error| error.to_string())?;
     let outcome = {
         let frame = frame.make_mut();
         let mut map = gst_video::VideoFrameRef::from_buffer_ref_writable(frame, &info)
@@ -106,6 +107,7 @@ fn decode(encoded: &gst::BufferRef, options: &DecodeOptions, output: &Output) ->
     Ok(Decoded {
         frame,
         info,
+        source,
         warnings: outcome.warnings,
         warning: outcome.warning,
         truncated: outcome.truncated,

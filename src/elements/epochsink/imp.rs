@@ -13,11 +13,11 @@ use gst::subclass::prelude::*;
 use gst_base::prelude::*;
 use gst_base::subclass::prelude::*;
 
+use super::super::account::{Account, EpochReport};
 use super::super::coordinator::{self, Registration, Requested};
 use super::super::epoch_end::EpochEnd;
 use super::super::meta::{BatchMeta, GainsMeta, SampleMeta};
 use super::super::util::{Statistics, lock, nanoseconds_since};
-use super::account::{Account, EpochReport};
 use super::progress::Progress;
 use super::report::Report;
 use super::table::Table;
@@ -255,7 +255,7 @@ impl EpochSink {
             .as_ref()
             .is_none_or(|account| account.epoch != batch.epoch)
         {
-            let before = self.before(session, batch.epoch);
+            let before = Self::before(session, batch.epoch);
             let account = Account::begin(batch.epoch, before, session.asked, now);
             session.account = Some(account);
             lock(&self.stats).boundary_wait =
@@ -308,14 +308,13 @@ impl EpochSink {
     }
 
     /// The ledger of what an earlier run has taken of `epoch`.
-    fn before(&self, session: &Session, epoch: u64) -> Ledger {
-        let coordinator = session
+    fn before(session: &Session, epoch: u64) -> Ledger {
+        session
             .registration
             .as_ref()
-            .map(|registration| registration.coordinator());
-        let resumed = coordinator
-            .and_then(|coordinator| Some((coordinator.resumed(epoch)?, coordinator.order(epoch)?)));
-        resumed.map_or_else(Ledger::default, |(state, order)| state.ledger(&order))
+            .map_or_else(Ledger::default, |registration| {
+                registration.coordinator().before(epoch)
+            })
     }
 
     /// A frame that comes without nhwcpack, as a batch of one.
@@ -350,6 +349,8 @@ impl EpochSink {
             ],
             pad: vec![sample.pad],
             replaced_from: vec![sample.replaced_from],
+            source_width: vec![sample.source_width],
+            source_height: vec![sample.source_height],
             state: state.unwrap_or_default(),
         }
     }
@@ -388,7 +389,7 @@ impl EpochSink {
         let account = match session.account.take() {
             Some(account) if account.epoch == end.epoch => account,
             // No batch came of it: what this run had left of it was skipped or dropped.
-            _ => Account::begin(end.epoch, self.before(session, end.epoch), session.asked, now),
+            _ => Account::begin(end.epoch, Self::before(session, end.epoch), session.asked, now),
         };
         // A flush during the validation brings the end of the epoch once more.
         if session.epochs.last().is_none_or(|last| last.epoch != end.epoch) {

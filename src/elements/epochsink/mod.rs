@@ -17,7 +17,6 @@
  * gst-launch-1.0 epochsrc location=data/photos epochs=2 ! epochdecode ! hsvquantize ! nhwcpack batch-size=8 ! epochsink step-time=10 validation-time=50
  * ]| Two epochs of a trainer that takes 10 ms a step and validates for 50 ms.
  */
-mod account;
 mod imp;
 mod progress;
 mod report;

@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Write};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::account::EpochReport;
+use super::super::account::EpochReport;
 
 /// The progress of the current epoch, on stderr.
 #[derive(Debug)]

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::super::account::EpochReport;
 use super::super::meta::BatchMeta;
-use super::account::EpochReport;
 use crate::sampler::Ledger;
 
 /// A report file.

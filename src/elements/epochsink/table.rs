@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::account::EpochReport;
+use super::super::account::EpochReport;
 
 /// Prints one row an epoch.
 pub(super) struct Table<'a>(pub &'a [EpochReport]);

@@ -317,6 +317,7 @@ impl EpochSrc {
             fault: None,
             skipped: run.skipped_before,
             replaced: run.replaced_before,
+            ..SampleMeta::default()
         };
         let pts = run.time(run.slots);
         run.slots += 1;
@@ -483,7 +484,7 @@ impl EpochSrc {
             self.coordinator.deliver(next);
         }
         gst::debug!(CAT, imp = self, "Epoch {next} begins: {go:?}");
-        run.reader.advance();
+        run.reader.advance(!self.coordinator.is_broken_off(next - 1));
         run.begin_epoch();
         Ok(())
     }
@@ -743,10 +744,13 @@ impl BaseSrcImpl for EpochSrc {
         let Some(target) = lock(&self.target).take() else {
             return true;
         };
-        let Some(receipt) = self.coordinator.receipt(target.epoch) else {
-            return false;
-        };
+        let known = self.coordinator.receipt(target.epoch);
         if let Some(run) = &mut *lock(&self.run) {
+            let exhausted = !self.coordinator.is_broken_off(run.reader.epoch());
+            // An epoch that was asked for and left at once may not have been drawn yet.
+            let Some(receipt) = known.or_else(|| run.reader.receipt_of(target.epoch, exhausted)) else {
+                return false;
+            };
             run.reader.seek(receipt, target.position);
             run.begin_epoch();
             run.start = target.position;

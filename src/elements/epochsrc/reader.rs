@@ -50,6 +50,16 @@ impl Reader {
         &self.receipt
     }
 
+    /// The receipt of `epoch`, if that is the current one or the one behind it; `exhausted` says whether the current one
+    /// is taken to its end.
+    pub fn receipt_of(&self, epoch: u64, exhausted: bool) -> Option<Receipt> {
+        match epoch.checked_sub(self.epoch())? {
+            0 => Some(self.receipt.clone()),
+            1 => Some(self.sampler.next(&self.receipt, exhausted)),
+            _ => None,
+        }
+    }
+
     pub fn order(&self) -> &Order {
         &self.order
     }
@@ -81,9 +91,9 @@ impl Reader {
         self.ahead.clear();
     }
 
-    /// Goes on to the next epoch, of which nothing is opened yet. This one counts as exhausted.
-    pub fn advance(&mut self) {
-        self.receipt = self.sampler.next(&self.receipt, true);
+    /// Goes on to the next epoch, of which nothing is opened yet.
+    pub fn advance(&mut self, exhausted: bool) {
+        self.receipt = self.sampler.next(&self.receipt, exhausted);
         self.order = self.sampler.draw(&self.receipt);
         self.position = 0;
         self.ahead.clear();

@@ -28,6 +28,10 @@ pub struct BatchMeta {
     pub pad: Vec<bool>,
     /// Index in the dataset of the faulty sample whose place this one takes, or -1.
     pub replaced_from: Vec<i64>,
+    /// Widths of the images before they were fitted into the frame (see [`SampleMeta`](super::SampleMeta)).
+    pub source_width: Vec<u32>,
+    /// Heights, likewise.
+    pub source_height: Vec<u32>,
     /// The state behind this batch as JSON; empty where there is no epochsrc.
     pub state: String,
 }
@@ -60,6 +64,8 @@ impl BatchMeta {
                 .collect(),
             pad: array(fields, "pad")?,
             replaced_from: array(fields, "replaced-from")?,
+            source_width: array(fields, "source-width")?,
+            source_height: array(fields, "source-height")?,
             state: fields.get("state").ok()?,
         })
     }
@@ -87,6 +93,8 @@ impl BatchMeta {
         }
         fields.set("pad", gst::Array::new(&self.pad));
         fields.set("replaced-from", gst::Array::new(&self.replaced_from));
+        fields.set("source-width", gst::Array::new(&self.source_width));
+        fields.set("source-height", gst::Array::new(&self.source_height));
         fields.set("state", &self.state);
         Ok(())
     }

@@ -64,6 +64,8 @@ mod tests {
             fault: Some("empty file".into()),
             skipped: 6,
             replaced: 2,
+            source_width: 640,
+            source_height: 427,
         };
         sample.set(buffer).unwrap();
         assert_eq!(SampleMeta::get(buffer), Some(sample.clone()));
@@ -96,6 +98,8 @@ mod tests {
             gains: vec![[0.1, 0.2, 0.3], [-0.1, 0.0, 1.0]],
             pad: vec![false, true],
             replaced_from: vec![-1, 7],
+            source_width: vec![640, 1],
+            source_height: vec![427, u32::MAX],
             state: r#"{"version":1}"#.into(),
         };
         batch.set(buffer).unwrap();

@@ -27,6 +27,11 @@ pub struct SampleMeta {
     pub skipped: u64,
     /// How many of those were replaced.
     pub replaced: u64,
+    /// Width of the image before it was fitted into the frame, turned upright if the decoder does that; 0 before it is
+    /// decoded.
+    pub source_width: u32,
+    /// Height, likewise.
+    pub source_height: u32,
 }
 
 impl SampleMeta {
@@ -50,6 +55,8 @@ impl SampleMeta {
             fault: fields.get("fault").ok(),
             skipped: fields.get("skipped").ok()?,
             replaced: fields.get("replaced").ok()?,
+            source_width: fields.get("source-width").ok()?,
+            source_height: fields.get("source-height").ok()?,
         })
     }
 
@@ -75,6 +82,8 @@ impl SampleMeta {
         }
         fields.set("skipped", self.skipped);
         fields.set("replaced", self.replaced);
+        fields.set("source-width", self.source_width);
+        fields.set("source-height", self.source_height);
         Ok(())
     }
 }

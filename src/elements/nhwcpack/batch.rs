@@ -178,6 +178,8 @@ pub(super) fn meta(frames: &[Frame], batch: u64, state: String) -> BatchMeta {
             .collect(),
         pad: frames.iter().map(|frame| frame.sample.pad).collect(),
         replaced_from: frames.iter().map(|frame| frame.sample.replaced_from).collect(),
+        source_width: frames.iter().map(|frame| frame.sample.source_width).collect(),
+        source_height: frames.iter().map(|frame| frame.sample.source_height).collect(),
         state,
     }
 }

@@ -1,13 +1,13 @@
-//! The consumer's own account of an epoch.
+//! The consumer's own account of an epoch: epochsink's, and an application's feed's.
 
 use std::time::{Duration, Instant};
 
-use super::super::meta::BatchMeta;
+use super::meta::BatchMeta;
 use crate::sampler::{Ledger, State};
 
 /// Counts what arrives of one epoch.
 #[derive(Debug)]
-pub(super) struct Account {
+pub(crate) struct Account {
     pub epoch: u64,
     /// Counted here, plus what a state says was counted before a resume.
     delivered: u64,
@@ -25,7 +25,7 @@ pub(super) struct Account {
 
 /// One epoch as it ended.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct EpochReport {
+pub(crate) struct EpochReport {
     pub epoch: u64,
     pub ledger: Ledger,
     pub samples_per_s: f64,
