@@ -75,6 +75,8 @@ struct Inner {
     requested: Option<u64>,
     /// The source must not wait: it flushes or stops.
     flushing: bool,
+    /// The application has ended the run: no further sample is read.
+    ending: bool,
     /// How many elements of each stage are there.
     stages: BTreeMap<Stage, usize>,
     /// What was acknowledged last. It survives the end of a run.
@@ -88,6 +90,8 @@ pub enum Wait {
     Requested,
     /// The source flushes or stops.
     Flushing,
+    /// The application has ended the run.
+    Ending,
 }
 
 impl Coordinator {
@@ -106,6 +110,7 @@ impl Coordinator {
         inner.opened.clear();
         inner.requested = Some(epoch);
         inner.flushing = false;
+        inner.ending = false;
     }
 
     /// Makes a drawn epoch known.
@@ -135,6 +140,9 @@ impl Coordinator {
             if inner.flushing {
                 return Wait::Flushing;
             }
+            if inner.ending {
+                return Wait::Ending;
+            }
             if inner.requested >= Some(epoch) {
                 return Wait::Requested;
             }
@@ -146,6 +154,17 @@ impl Coordinator {
     pub fn set_flushing(&self, flushing: bool) {
         self.lock().flushing = flushing;
         self.changed.notify_all();
+    }
+
+    /// Ends the run: the source reads no further sample, and waits for no further request.
+    pub fn end(&self) {
+        self.lock().ending = true;
+        self.changed.notify_all();
+    }
+
+    /// Whether the run is to end.
+    pub fn ending(&self) -> bool {
+        self.lock().ending
     }
 
     /// Registers an element for as long as the returned value lives.

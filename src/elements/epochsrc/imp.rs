@@ -332,8 +332,10 @@ impl EpochSrc {
         let start = Instant::now();
         let wait = self.coordinator.wait_for_request(next);
         lock(&self.stats).wait_request += nanoseconds_since(start);
-        if wait == Wait::Flushing {
-            return Err(gst::FlowError::Flushing);
+        match wait {
+            Wait::Requested => (),
+            Wait::Flushing => return Err(gst::FlowError::Flushing),
+            Wait::Ending => return Err(gst::FlowError::Eos),
         }
         run.epochs_left = run.epochs_left.map(|left| left.saturating_sub(1));
         run.reader.advance();
@@ -417,6 +419,9 @@ impl EpochSrc {
                 return self.finish(run, &place, encoded);
             }
             match run.phase {
+                Phase::Beginning | Phase::Reading if self.coordinator.ending() => {
+                    return Err(gst::FlowError::Eos);
+                }
                 Phase::Beginning => {
                     self.open_epoch(run)?;
                     run.phase = Phase::Reading;
@@ -473,6 +478,16 @@ impl ObjectImpl for EpochSrc {
 impl GstObjectImpl for EpochSrc {}
 
 impl ElementImpl for EpochSrc {
+    /// EOS from the application ends the run out of band. The base class would wait for the streaming thread, which may
+    /// be blocked downstream for as long as a trainer's step, or a pause, takes.
+    fn send_event(&self, event: gst::Event) -> bool {
+        if event.type_() == gst::EventType::Eos && self.obj().src_pad().mode() == gst::PadMode::Push {
+            self.coordinator.end();
+            return true;
+        }
+        self.parent_send_event(event)
+    }
+
     fn metadata() -> Option<&'static gst::subclass::ElementMetadata> {
         static METADATA: LazyLock<gst::subclass::ElementMetadata> = LazyLock::new(|| {
             gst::subclass::ElementMetadata::new(
