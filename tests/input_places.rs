@@ -238,7 +238,7 @@ fn a_file_without_permission_is_named() {
     common::copy_photos(scratch.path(), 2);
     let locked = scratch.path().join("locked.jpg");
     std::fs::copy(&common::photos()[0], &locked).unwrap();
-    std::fs::set_permissions(&locked, std::fs::Permissions::from_mode(0)).unwrap();
+    std::fs::set_permissions(&locked, std::fs::Permissions::from_mode(0o000)).unwrap();
     let line = format!(
         "epochsrc location={} shuffle=none ! epochdecode {REST}",
         location(scratch.path())
@@ -257,8 +257,11 @@ fn a_file_without_permission_is_named() {
         .failure(&["Cannot use sample 2", "locked.jpg", "permission denied"]);
 }
 
-/// Names, contents, times and permissions of everything under `folder`.
-fn fingerprint(folder: &Path) -> Vec<(PathBuf, Vec<u8>, (i64, i64, i64, i64), u32)> {
+/// What is in a folder: path, content, times of change, permissions.
+type Entry = (PathBuf, Vec<u8>, [i64; 4], u32);
+
+/// Everything under `folder`.
+fn fingerprint(folder: &Path) -> Vec<Entry> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
@@ -270,12 +273,12 @@ fn fingerprint(folder: &Path) -> Vec<(PathBuf, Vec<u8>, (i64, i64, i64, i64), u3
             } else {
                 Vec::new()
             };
-            let times = (
+            let times = [
                 metadata.mtime(),
                 metadata.mtime_nsec(),
                 metadata.ctime(),
                 metadata.ctime_nsec(),
-            );
+            ];
             if metadata.is_dir() {
                 folders.push(path.clone());
             }

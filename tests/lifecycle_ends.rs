@@ -4,7 +4,7 @@
 mod common;
 
 use std::sync::mpsc::sync_channel;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use common::process::interrupt;
 use common::{End, Pipeline, Report, launch, location};
@@ -100,6 +100,24 @@ fn an_eos_in_the_validation_and_before_the_first_batch() {
     pipeline.wait_eos();
     pipeline.set(gst::State::Null);
     assert_broken_off(&Report::read(&path));
+}
+
+#[test]
+fn asking_for_the_end_waits_for_nobody() {
+    let scratch = common::scratch();
+    for state in [gst::State::Paused, gst::State::Playing] {
+        let line = endless(
+            &location(&scratch.path().join("report.jsonl")),
+            "step-time=600000",
+        );
+        let pipeline = Pipeline::new(&line);
+        pipeline.reach(state);
+        let start = Instant::now();
+        // Whatever is blocked now stays so: a step of ten minutes, or the pause.
+        assert!(pipeline.0.send_event(gst::event::Eos::new()));
+        pipeline.set(gst::State::Null);
+        assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
+    }
 }
 
 #[test]

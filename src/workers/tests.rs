@@ -112,6 +112,15 @@ fn threads_end_with_the_last_client_and_queued_jobs_are_discarded() {
     let _guard = ONE_AT_A_TIME.lock();
     let first = Client::new(3).unwrap();
     let second = Client::new(1).unwrap();
+    // A thread takes its name when it first runs: all three have to meet before they can be counted.
+    let meeting = Arc::new(std::sync::Barrier::new(4));
+    for _ in 0..3 {
+        let meeting = meeting.clone();
+        first.spawn(DECODE, move || {
+            meeting.wait();
+        });
+    }
+    meeting.wait();
     assert_eq!(threads(), 3);
     drop(first);
     assert_eq!(threads(), 3);
