@@ -5,7 +5,14 @@ mod common;
 
 use gst::prelude::*;
 
-const ELEMENTS: [&str; 5] = ["epochdecode", "epochsink", "epochsrc", "hsvquantize", "nhwcpack"];
+const ELEMENTS: [&str; 6] = [
+    "epochbuffer",
+    "epochdecode",
+    "epochsink",
+    "epochsrc",
+    "hsvquantize",
+    "nhwcpack",
+];
 
 /// Run before GStreamer is initialised, in a process that must not find a plugin file.
 fn register() {

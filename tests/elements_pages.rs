@@ -13,7 +13,14 @@ use common::process::Job;
 use common::{inspect, plugin_folder};
 use gst::prelude::*;
 
-const ELEMENTS: [&str; 5] = ["epochdecode", "epochsink", "epochsrc", "hsvquantize", "nhwcpack"];
+const ELEMENTS: [&str; 6] = [
+    "epochbuffer",
+    "epochdecode",
+    "epochsink",
+    "epochsrc",
+    "hsvquantize",
+    "nhwcpack",
+];
 
 /// Compares `text` with the golden file `name`.
 #[track_caller]
@@ -95,7 +102,7 @@ fn only(lines: Vec<String>, page: &str, keep: &BTreeSet<&str>) -> String {
 fn the_plugin() {
     let page = inspect("epochfeed").run().success().stdout;
     golden("epochfeed.txt", &(normalised(&page).join("\n") + "\n"));
-    assert!(page.contains("  5 features:"), "{page}");
+    assert!(page.contains("  6 features:"), "{page}");
 }
 
 #[test]

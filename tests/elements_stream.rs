@@ -239,31 +239,41 @@ fn position_and_duration_are_in_samples_of_the_epoch() {
 }
 
 #[test]
-fn it_does_not_seek_and_says_so() {
+fn it_seeks_in_samples_and_says_so() {
     let scratch = common::scratch();
     common::copy_photos(scratch.path(), 2);
     let pipeline = pipeline(scratch.path(), 1, 1);
     pipeline.reach(gst::State::Paused);
-    for format in [gst::Format::Time, gst::Format::Default, gst::Format::Bytes] {
+    let pad = pipeline.element("sink").static_pad("sink").unwrap();
+    let asked = |format| {
         let mut query = gst::query::Seeking::new(format);
-        assert!(
-            pipeline
-                .element("sink")
-                .static_pad("sink")
-                .unwrap()
-                .peer_query(query.query_mut()),
-            "{format:?}"
-        );
-        let (seekable, _, _) = query.result();
-        assert!(!seekable, "{format:?}");
+        assert!(pad.peer_query(query.query_mut()), "{format:?}");
+        query.result()
+    };
+    for format in [gst::Format::Time, gst::Format::Bytes] {
+        assert!(!asked(format).0, "{format:?}");
     }
+    let samples = |count| gst::GenericFormattedValue::Default(Some(gst::format::Default::from_u64(count)));
+    assert_eq!(asked(gst::Format::Default), (true, samples(0), samples(2)));
+    // A format that there is not is no reason to panic.
+    let mut query = gst::query::Seeking::new(gst::Format::Undefined);
+    let _ = pad.peer_query(query.query_mut());
     assert!(
         pipeline
             .0
             .seek_simple(gst::SeekFlags::FLUSH, gst::ClockTime::ZERO)
             .is_err()
     );
-    // The refused seek has done no harm.
+    let backwards = gst::event::Seek::builder(
+        -1.0,
+        gst::SeekFlags::FLUSH,
+        gst::SeekType::Set,
+        gst::format::Default::ZERO,
+        gst::SeekType::None,
+        gst::format::Default::NONE,
+    );
+    assert!(!pipeline.0.send_event(backwards.build()));
+    // The refused seeks have done no harm.
     pipeline.set(gst::State::Playing);
     pipeline.wait_eos();
 }

@@ -280,6 +280,7 @@ mod tests {
     fn end(epoch: u64) -> EpochEnd {
         EpochEnd {
             epoch,
+            start: 0,
             ledger: Ledger::default(),
             error: None,
         }

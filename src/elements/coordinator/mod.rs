@@ -58,8 +58,6 @@ pub struct Run {
     pub sampler: Sampler,
     /// Fingerprint of the dataset.
     pub fingerprint: String,
-    /// The dataset is read anew for each epoch.
-    pub reload: bool,
     /// Where the state is saved at each acknowledgement, if anywhere.
     pub state_location: Option<PathBuf>,
 }
@@ -149,8 +147,6 @@ pub enum Ordinary {
     SamplesPerEpoch,
     /// The consumer may stop in the middle of an epoch.
     StepBound,
-    /// The dataset is read anew for each epoch.
-    Reload,
 }
 
 impl Coordinator {
@@ -417,8 +413,6 @@ impl Coordinator {
             Some(Ordinary::SamplesPerEpoch)
         } else if inner.step_bound {
             Some(Ordinary::StepBound)
-        } else if run.reload {
-            Some(Ordinary::Reload)
         } else {
             None
         }

@@ -18,7 +18,6 @@ fn coordinator(state_location: Option<PathBuf>) -> Arc<Coordinator> {
             sampler,
             fingerprint: "f".into(),
             state_location,
-            reload: false,
         },
         first.epoch(),
         None,
@@ -84,7 +83,6 @@ fn the_last_stage_acknowledges() {
             sampler,
             fingerprint: String::new(),
             state_location: None,
-            reload: false,
         },
         5,
         None,
@@ -112,7 +110,6 @@ fn behind_the_last_epoch_and_behind_the_end_there_is_none() {
         sampler,
         fingerprint: String::new(),
         state_location: None,
-        reload: false,
     };
     coordinator.begin(run, 4, Some(5), None);
     assert_eq!(coordinator.next(), Some(5));
@@ -223,31 +220,29 @@ fn what_is_said_of_a_prepared_epoch_waits_until_it_is_asked_for() {
 #[test]
 fn complete_preparation_needs_complete_epochs_of_one_rank() {
     let coordinator = Coordinator::default();
-    let ordinary = |config: SamplerConfig, reload| {
+    let ordinary = |config: SamplerConfig| {
         let run = Run {
             sampler: Sampler::new(config).unwrap(),
             fingerprint: String::new(),
             state_location: None,
-            reload,
         };
         coordinator.begin(run, 0, None, None);
         coordinator.ordinary()
     };
     let config = SamplerConfig::new(Shuffle::Keyed, 7, 10);
-    assert_eq!(ordinary(config.clone(), false), None);
-    assert_eq!(ordinary(config.clone(), true), Some(Ordinary::Reload));
+    assert_eq!(ordinary(config.clone()), None);
     let shared = SamplerConfig {
         world_size: 2,
         ..config.clone()
     };
-    assert_eq!(ordinary(shared, false), Some(Ordinary::WorldSize));
+    assert_eq!(ordinary(shared), Some(Ordinary::WorldSize));
     let part = SamplerConfig {
         samples_per_epoch: Some(4),
         ..config.clone()
     };
-    assert_eq!(ordinary(part, false), Some(Ordinary::SamplesPerEpoch));
+    assert_eq!(ordinary(part), Some(Ordinary::SamplesPerEpoch));
     coordinator.set_step_bound(true);
-    assert_eq!(ordinary(config, false), Some(Ordinary::StepBound));
+    assert_eq!(ordinary(config), Some(Ordinary::StepBound));
 }
 
 #[test]

@@ -15,7 +15,7 @@ pub enum Prefetch {
     )]
     Complete,
     /// The next epoch, whatever it is.
-    #[enum_value(name = "Any: also of shared, shortened or reloaded epochs", nick = "any")]
+    #[enum_value(name = "Any: also of shared or shortened epochs", nick = "any")]
     Any,
 }
 
@@ -23,13 +23,13 @@ pub enum Prefetch {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, glib::Enum)]
 #[enum_type(name = "GstEpochBufferPrefetchReason")]
 pub enum PrefetchReason {
-    /// It is.
-    #[enum_value(name = "OK: the next epoch is prepared", nick = "ok")]
-    Ok,
     /// The property says so, or there is no epochsrc upstream.
     #[default]
     #[enum_value(name = "Off: prefetch=off, or no epochsrc upstream", nick = "off")]
     Off,
+    /// It is.
+    #[enum_value(name = "OK: the next epoch is prepared", nick = "ok")]
+    Ok,
     /// Several ranks share the epochs.
     #[enum_value(name = "World size: several ranks share the epochs", nick = "world-size")]
     WorldSize,
@@ -45,9 +45,6 @@ pub enum PrefetchReason {
         nick = "step-bound"
     )]
     StepBound,
-    /// The dataset is read anew for each epoch.
-    #[enum_value(name = "Reload: the dataset is read anew for each epoch", nick = "reload")]
-    Reload,
     /// There is no room yet.
     #[enum_value(name = "Budget: what is left of this epoch fills the buffer", nick = "budget")]
     Budget,
@@ -59,7 +56,6 @@ impl From<Ordinary> for PrefetchReason {
             Ordinary::WorldSize => Self::WorldSize,
             Ordinary::SamplesPerEpoch => Self::SamplesPerEpoch,
             Ordinary::StepBound => Self::StepBound,
-            Ordinary::Reload => Self::Reload,
         }
     }
 }

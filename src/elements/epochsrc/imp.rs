@@ -694,7 +694,6 @@ impl BaseSrcImpl for EpochSrc {
                 sampler: run.reader.sampler.clone(),
                 fingerprint: run.reader.dataset.fingerprint().to_owned(),
                 state_location: settings.state_location,
-                reload: false,
             },
             run.reader.epoch(),
             run.last,
