@@ -166,11 +166,12 @@ fn watch(
                 });
                 seen.done = None;
             }
-            Some(gst::PadProbeData::Event(event)) if event.type_() == gst::EventType::Eos => {
-                // Nothing came behind the last epoch.
-                if seen.epochs.last().is_some_and(|epoch| epoch.ended.is_zero()) {
-                    seen.epochs.pop();
-                }
+            // Nothing came behind the last epoch.
+            Some(gst::PadProbeData::Event(event))
+                if event.type_() == gst::EventType::Eos
+                    && seen.epochs.last().is_some_and(|epoch| epoch.ended.is_zero()) =>
+            {
+                seen.epochs.pop();
             }
             _ => (),
         }

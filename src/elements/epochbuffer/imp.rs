@@ -325,11 +325,14 @@ impl EpochBuffer {
                 if event.type_() == gst::EventType::StreamStart {
                     self.find_coordinator();
                 }
-                let item = match EpochEnd::get(&event) {
+                let end = EpochEnd::get(&event);
+                let failed = end.as_ref().is_some_and(|end| end.error.is_some());
+                let item = match end {
                     Some(_) => Item::EpochEnd(event),
                     None => Item::Event(event),
                 };
                 self.shared.change(|state| {
+                    state.stats.failed += u64::from(failed);
                     let eos = matches!(&item, Item::Event(event) if event.type_() == gst::EventType::Eos);
                     match state.flow {
                         // After EOS from downstream, events (EOS among them) still go through.

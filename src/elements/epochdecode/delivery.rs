@@ -89,6 +89,11 @@ impl EpochDecode {
                         }
                         end.ledger.skipped += outcome.skipped;
                         end.ledger.replaced += outcome.replaced;
+                        if end.error.is_none() {
+                            // Found here, behind the back of the source, which had read all of it.
+                            let registration = self.registration();
+                            end.error = registration.and_then(|entry| entry.coordinator().failure(end.epoch));
+                        }
                         let event = end.update(&event);
                         if self.src_pad.push_event(event) {
                             self.acknowledge_end(&end);
