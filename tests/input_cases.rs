@@ -1,79 +1,16 @@
-//! Every awkward file through gst-launch: each on its own, and all together under each policy.
+//! All awkward files in one run under each policy. Each on its own is in `input_exit_codes.rs`.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod common;
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 
 use common::cases::{self, Case, TRUNCATED};
-use common::{Outcome, Report, launch, launch_failing, launch_with_messages, location};
+use common::{Outcome, Report, launch_with_messages, location};
 
 /// Small frames: what is tested is not the pixels.
 const REST: &str =
     "! video/x-raw,width=48,height=48 ! hsvquantize ! nhwcpack batch-size=8 ! epochsink silent=true";
-
-/// Does `work` for every case, two at a time.
-fn for_each(cases: &[Case], work: impl Fn(&Case) + Sync) {
-    let next = Mutex::new(cases.iter());
-    std::thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| {
-                loop {
-                    let Some(case) = next.lock().unwrap().next() else {
-                        break;
-                    };
-                    work(case);
-                }
-            });
-        }
-    });
-}
-
-#[test]
-fn each_file_on_its_own() {
-    for_each(&cases::all(), |case| {
-        let file = location(&cases::folder().join(&case.name));
-        let line = format!("epochsrc location={file} ! epochdecode {REST}");
-        if case.good {
-            launch(&line).run().success();
-        } else {
-            // Named with its place in the dataset, and more than "cannot": a reason behind the colon.
-            let outcome = launch_failing(&line)
-                .run()
-                .failure(&["Cannot use sample 0 (file://", &case.name]);
-            let line = outcome
-                .stderr
-                .lines()
-                .find(|line| line.contains("Cannot use"))
-                .unwrap();
-            let reason = line.rsplit_once("): ").unwrap().1;
-            assert!(reason.len() > 20, "{outcome}");
-        }
-    });
-}
-
-#[test]
-fn truncated_files_are_used_where_that_is_wanted() {
-    let cases: Vec<_> = cases::all()
-        .into_iter()
-        .filter(|case| TRUNCATED.contains(&case.name.as_str()))
-        .collect();
-    assert_eq!(cases.len(), TRUNCATED.len());
-    for_each(&cases, |case| {
-        let file = location(&cases::folder().join(&case.name));
-        launch(&format!(
-            "epochsrc location={file} ! epochdecode truncated=use {REST}"
-        ))
-        .run()
-        .success();
-        launch_failing(&format!(
-            "epochsrc location={file} ! epochdecode truncated=fail {REST}"
-        ))
-        .run()
-        .failure(&[&case.name, "truncated", "truncated=use"]);
-    });
-}
 
 /// The folder in one run with `decode` as the decoder's settings; the report, and what gst-launch printed.
 fn whole_folder(source: &str, decode: &str) -> (Report, Outcome) {

@@ -7,7 +7,7 @@ mod common;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use common::{End, Report, cases, launch, launch_failing, launch_with_messages, location};
+use common::{Report, assert_fails, cases, launch, launch_failing, launch_with_messages, location};
 
 const REST: &str = "! video/x-raw,width=32,height=32 ! nhwcpack batch-size=4 ! epochsink silent=true";
 
@@ -51,9 +51,7 @@ fn a_dataset_that_is_none_is_named_with_the_reason() {
                 location(&path(name))
             );
             let place = path(name);
-            launch_failing(&line)
-                .run()
-                .failure(&[place.to_str().unwrap(), reason]);
+            assert_fails(&line, &[place.to_str().unwrap(), reason]);
         }
     }
 }
@@ -67,9 +65,7 @@ fn a_location_that_is_no_path_is_refused_with_a_remedy() {
         ("location=file:///data/%4", "incomplete percent escape"),
         ("location=file:///a%00b", "NUL byte"),
     ] {
-        launch_failing(&format!("epochsrc {text} ! epochdecode {REST}"))
-            .run()
-            .failure(&[reason]);
+        assert_fails(&format!("epochsrc {text} ! epochdecode {REST}"), &[reason]);
     }
 }
 
@@ -186,9 +182,7 @@ fn the_first_fault_ends_the_run_by_default() {
             "epochsrc location={} shuffle=none ! epochdecode {REST}",
             location(&list)
         );
-        launch_failing(&line)
-            .run()
-            .failure(&["Cannot use sample 1 (file://", &name, reason]);
+        assert_fails(&line, &["Cannot use sample 1 (file://", &name, reason]);
     }
 }
 
@@ -211,9 +205,10 @@ fn without_a_usable_sample_no_policy_ends_cleanly() {
         ] {
             for epochs in ["1", "-1"] {
                 let source = format!("epochsrc location={} epochs={epochs}", location(&list));
-                launch_failing(&format!("{source} ! epochdecode on-error={policy} {REST}"))
-                    .run()
-                    .failure(&[message]);
+                assert_fails(
+                    &format!("{source} ! epochdecode on-error={policy} {REST}"),
+                    &[message],
+                );
             }
         }
     }
@@ -228,7 +223,7 @@ fn without_a_usable_sample_no_policy_ends_cleanly() {
             "epochsrc location={} on-error={policy} ! jpegdec ! fakesink",
             location(&list)
         );
-        launch_failing(&line).run().failure(&[message]);
+        assert_fails(&line, &[message]);
     }
 }
 
@@ -309,13 +304,11 @@ fn users_files_are_never_written() {
                 "epochsrc location={} epochs=2 ! epochdecode {decode} ! hsvquantize ! nhwcpack ! epochsink silent=true",
                 location(place)
             );
-            let outcome = if ends {
-                launch(&line).run()
+            if ends {
+                launch(&line).run().success();
             } else {
-                launch_failing(&line).run()
-            };
-            assert_eq!(outcome.end == End::Code(0), ends, "{outcome}");
-            assert!(matches!(outcome.end, End::Code(_)), "{outcome}");
+                assert_fails(&line, &["Cannot use"]);
+            }
         }
     }
     assert!(
@@ -330,22 +323,22 @@ fn too_many_faults_are_an_error_and_so_is_a_limit_that_is_none() {
     let bad = all.iter().filter(|case| !case.good).count();
     let share = bad * 100 / all.len();
     assert!((15..30).contains(&share), "{share} % of the cases are bad");
-    let run = |policy: &str, limit: &str| {
-        let line = format!(
+    let line = |policy: &str, limit: &str| {
+        format!(
             "epochsrc location={} ! epochdecode on-error={policy} max-errors={limit} {REST}",
             location(&cases::folder())
-        );
-        launch_failing(&line).run()
+        )
     };
     for policy in ["skip", "replace"] {
         for limit in ["1", "10%", "0", "0%", &(bad - 1).to_string()] {
-            run(policy, limit).failure(&["Too many faulty samples", "file://", "max-errors"]);
+            let words = ["Too many faulty samples", "file://", "max-errors"];
+            assert_fails(&line(policy, limit), &words);
         }
         for limit in ["-1", "30%", "100%", &bad.to_string()] {
-            run(policy, limit).success();
+            launch(&line(policy, limit)).run().success();
         }
     }
     for limit in ["ten", "-2", "101%", "1.5", "%"] {
-        run("skip", limit).failure(&["is not a limit", "write a count"]);
+        assert_fails(&line("skip", limit), &["is not a limit", "write a count"]);
     }
 }

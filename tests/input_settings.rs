@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{launch, launch_failing, location};
+use common::{assert_fails, launch, location};
 
 fn photos() -> String {
     location(&common::photos()[0].with_file_name(""))
@@ -19,9 +19,7 @@ fn gains_that_are_none_are_refused() {
             "epochsrc location={} ! {SMALL} ! hsvquantize gains={gains} ! fakesink",
             photos()
         );
-        launch_failing(&line)
-            .run()
-            .failure(&[&format!("gains is {gains:?}")]);
+        assert_fails(&line, &[&format!("gains is {gains:?}")]);
     }
     // Out of the properties' range: gst-launch-1.0 itself refuses what GObject does.
     let line = format!(
@@ -46,7 +44,7 @@ fn normalisation_is_checked() {
             "epochsrc location={} ! {SMALL} ! nhwcpack {properties} ! fakesink",
             photos()
         );
-        launch_failing(&line).run().failure(words);
+        assert_fails(&line, words);
     }
 }
 
@@ -61,7 +59,7 @@ fn numbers_of_epochs_ranks_and_samples_are_checked() {
         ("state-location=.", &["state", "state-location"]),
     ] {
         let line = format!("epochsrc location={} {properties} ! {SMALL} ! fakesink", photos());
-        launch_failing(&line).run().failure(words);
+        assert_fails(&line, words);
     }
 }
 
@@ -77,9 +75,7 @@ fn a_report_that_cannot_be_written_is_an_error_at_the_start() {
             photos(),
             location(&place)
         );
-        launch_failing(&line)
-            .run()
-            .failure(&["Cannot create the report", place.to_str().unwrap()]);
+        assert_fails(&line, &["Cannot create the report", place.to_str().unwrap()]);
     }
 }
 
@@ -95,9 +91,7 @@ fn frames_of_two_sizes_in_one_batch_are_named() {
             location(scratch.path())
         )
     };
-    launch_failing(&line(2))
-        .run()
-        .failure(&["160x120", "96x64", "fit"]);
+    assert_fails(&line(2), &["160x120", "96x64", "fit"]);
     // One a batch: each has its own caps.
     launch(&line(1)).run().success();
 }
@@ -113,7 +107,7 @@ fn a_batch_size_that_downstream_fixes_needs_padding() {
             location(scratch.path())
         )
     };
-    launch_failing(&line("")).run().failure(&["last-batch=pad"]);
+    assert_fails(&line(""), &["last-batch=pad"]);
     launch(&line("last-batch=pad")).run().success();
     launch(&line("last-batch=drop")).run().success();
 }
@@ -122,17 +116,13 @@ fn a_batch_size_that_downstream_fixes_needs_padding() {
 fn a_size_that_nobody_can_give_is_refused() {
     for caps in ["video/x-raw,format=NV12", "video/x-bayer"] {
         // gst-launch-1.0 refuses the link where the templates already say so.
-        launch_failing(&format!(
-            "epochsrc location={} ! epochdecode ! {caps} ! fakesink",
-            photos()
-        ))
-        .run()
-        .failure(&["epochdecode"]);
+        assert_fails(
+            &format!("epochsrc location={} ! epochdecode ! {caps} ! fakesink", photos()),
+            &["epochdecode"],
+        );
     }
     // Encoded images are no frames, frames no encoded images.
     for wrong in ["nhwcpack", "hsvquantize", "epochsink"] {
-        launch_failing(&format!("epochsrc location={} ! {wrong}", photos()))
-            .run()
-            .failure(&["link"]);
+        assert_fails(&format!("epochsrc location={} ! {wrong}", photos()), &["link"]);
     }
 }

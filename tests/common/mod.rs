@@ -14,7 +14,7 @@ pub mod tools;
 
 pub use data::{copy_photos, location, photos, scratch};
 pub use feed::{Feed, SAMPLE, Sample, Taken, assert_same_bytes, quoted};
-pub use pipeline::Pipeline;
+pub use pipeline::{Pipeline, assert_fails};
 pub use process::{End, Outcome};
 pub use report::{BatchLine, EpochLine, Report};
 pub use tools::{
