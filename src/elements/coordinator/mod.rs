@@ -279,6 +279,8 @@ impl Coordinator {
 
     /// Everything on its way has been flushed away; `epoch` is read again.
     pub fn flushed(&self, epoch: u64) {
+        // What was drawn behind it may be drawn otherwise the next time.
+        self.lock().opened.retain(|opened| opened.receipt.epoch() <= epoch);
         self.change(|boundary| boundary.flushed(epoch));
     }
 

@@ -408,7 +408,7 @@ impl EpochSrc {
             self.coordinator.deliver(next);
         }
         gst::debug!(CAT, imp = self, "Epoch {next} begins: {go:?}");
-        run.reader.advance(!self.coordinator.is_broken_off(next - 1));
+        run.reader.advance();
         run.begin_epoch();
         Ok(())
     }
@@ -656,12 +656,12 @@ impl BaseSrcImpl for EpochSrc {
         };
         let known = self.coordinator.receipt(epoch);
         if let Some(run) = &mut *lock(&self.run) {
-            let exhausted = !self.coordinator.is_broken_off(run.reader.epoch());
             // An epoch that was asked for and left at once may not have been drawn yet.
-            let Some(receipt) = known.or_else(|| run.reader.receipt_of(epoch, exhausted)) else {
+            let Some(receipt) = known.or_else(|| run.reader.receipt_of(epoch)) else {
                 return false;
             };
-            run.reader.seek(receipt, position);
+            let exhausted = !self.coordinator.is_broken_off(epoch);
+            run.reader.seek(receipt, position, exhausted);
             run.begin_epoch();
         }
         self.coordinator.flushed(epoch);
