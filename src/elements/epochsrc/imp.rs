@@ -444,6 +444,10 @@ impl EpochSrc {
             // Asked for, because setting caps that are refused succeeds: the next push would fail without a reason.
             let taken = self.obj().src_pad().peer_query_accept_caps(&caps);
             if !taken || self.obj().set_caps(&caps).is_err() {
+                // Nobody takes anything while the stream is flushed; that ends behind this call.
+                if self.obj().src_pad().pad_flags().contains(gst::PadFlags::FLUSHING) {
+                    return Err(gst::FlowError::Flushing);
+                }
                 gst::element_imp_error!(
                     self,
                     gst::StreamError::Format,
