@@ -85,7 +85,11 @@ fn receipts(sampler: &Sampler, broken: &[u64], epochs: u64) -> Vec<Receipt> {
 }
 
 fn order(sampler: &Sampler, receipt: &Receipt) -> Vec<u64> {
-    sampler.draw(receipt).iter().map(|slot| slot.dataset_index).collect()
+    sampler
+        .draw(receipt)
+        .iter()
+        .map(|slot| slot.dataset_index)
+        .collect()
 }
 
 /// In every order, wherever the epoch is left and wherever the next one is prepared: the next is whole, its batches are those of
@@ -190,14 +194,20 @@ fn what_follows_is_prepared_only_where_it_may_be() {
         assert!(read <= 100 && ended >= 1, "{read} samples, {ended} ends");
         let second = rest(&mut epochs.next().unwrap().unwrap());
         assert_eq!(second.len(), 100);
-        assert_eq!(samples(&feed).0, read + 100, "something was read between the epochs");
+        assert_eq!(
+            samples(&feed).0,
+            read + 100,
+            "something was read between the epochs"
+        );
 
         let feed = build(Prefetch::Any);
         let mut epochs = feed.epochs();
         let mut first = epochs.next().unwrap().unwrap();
         first.next().unwrap().unwrap();
         first.break_off().unwrap();
-        until("the next epoch is prepared", || feed.stats().buffer.buffers == 100);
+        until("the next epoch is prepared", || {
+            feed.stats().buffer.buffers == 100
+        });
         let mut prepared = epochs.next().unwrap().unwrap();
         let batch = prepared.next().unwrap().unwrap();
         assert!(batch.prepared());
@@ -271,5 +281,50 @@ fn an_epoch_that_was_overtaken_ends() {
         drop(first);
         assert_eq!(rest(&mut second).len(), 7);
         assert_eq!(feed.stats().ledger.dropped, 6);
+    });
+}
+
+/// Left again and again, at whatever moment the stream is in: the seeks meet elements that start, negotiate, wait and end.
+#[test]
+fn leaving_over_and_over() {
+    within(LIMIT * 2, || {
+        let images = scratch();
+        tiny_images(images.path(), 9);
+        let sampler = Sampler::new(SamplerConfig::new(Shuffle::Torch, 1, 9)).unwrap();
+        for (prefetch, hold) in [
+            (Prefetch::Off, Hold::Batches),
+            (Prefetch::Any, Hold::Batches),
+            (Prefetch::Any, Hold::Frames),
+        ] {
+            for batch_size in [1, 4] {
+                let build = small(images.path()).shuffle(Shuffle::Torch).seed(1).endless();
+                let feed = build
+                    .batch_size(batch_size)
+                    .prefetch(prefetch)
+                    .hold(hold)
+                    .build()
+                    .unwrap();
+                let mut receipt = sampler.first();
+                let batches = 9u64.div_ceil(batch_size.into());
+                for (number, epoch) in feed.epochs().take(300).enumerate() {
+                    let mut epoch = epoch.unwrap();
+                    // One more than there are: to the end.
+                    let count = number as u64 * 7 % (batches + 2);
+                    let taken: Vec<_> = epoch
+                        .by_ref()
+                        .take(count as usize)
+                        .map(|batch| seen(&batch.unwrap()))
+                        .collect();
+                    assert!(
+                        order(&sampler, &receipt).starts_with(&indices(&taken)),
+                        "epoch {number}"
+                    );
+                    receipt = sampler.next(&receipt, count > batches);
+                }
+                // The last one was asked for and dropped.
+                assert_eq!(feed.stats().epochs, 300);
+                assert!(feed.stats().ledger.balanced());
+            }
+        }
     });
 }

@@ -70,10 +70,15 @@ pub fn rest(epoch: &mut Epoch) -> Vec<Seen> {
 
 /// What is compared of `batch`.
 pub fn seen(batch: &epochfeed::Batch) -> Seen {
-    let gains = |sample: &epochfeed::feed::Sample| [sample.gains.hue, sample.gains.saturation, sample.gains.value];
+    let gains =
+        |sample: &epochfeed::feed::Sample| [sample.gains.hue, sample.gains.saturation, sample.gains.value];
     Seen {
         epoch: batch.epoch(),
-        indices: batch.samples().iter().map(|sample| sample.dataset_index).collect(),
+        indices: batch
+            .samples()
+            .iter()
+            .map(|sample| sample.dataset_index)
+            .collect(),
         gains: batch.samples().iter().map(gains).collect(),
         state: batch.state().to_owned(),
         bytes: batch.as_bytes().to_vec(),
