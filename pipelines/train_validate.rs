@@ -116,7 +116,7 @@ impl std::fmt::Display for Pass {
 }
 
 /// Takes every batch of an epoch that has just been asked for.
-fn pass(mut epoch: Epoch) -> Result<Pass, Box<dyn Error>> {
+fn pass(epoch: Epoch) -> Result<Pass, Box<dyn Error>> {
     let mut pass = Pass {
         epoch: epoch.number(),
         samples: 0,
@@ -126,7 +126,7 @@ fn pass(mut epoch: Epoch) -> Result<Pass, Box<dyn Error>> {
     };
     let mut values = 0;
     let mut asked = Instant::now();
-    while let Some(batch) = epoch.next() {
+    for batch in epoch {
         let batch = batch?;
         let waited = asked.elapsed();
         if pass.samples == 0 {

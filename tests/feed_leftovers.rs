@@ -21,7 +21,7 @@ fn fifty_feeds_leave_what_one_leaves() {
         // GLib keeps threads of its pool for the next user; without that, what is there is in use.
         glib::ThreadPool::set_max_unused_threads(Some(0));
         let cycle = |number: usize| {
-            let prefetch = if number % 2 == 0 {
+            let prefetch = if number.is_multiple_of(2) {
                 Prefetch::Off
             } else {
                 Prefetch::Any

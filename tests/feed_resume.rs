@@ -40,7 +40,7 @@ fn every_batchs_state_resumes() {
                     let feed = build()
                         .epochs(EPOCHS)
                         .threads(1 + number as u32 % 3)
-                        .prefetch(if number % 2 == 0 {
+                        .prefetch(if number.is_multiple_of(2) {
                             Prefetch::Any
                         } else {
                             Prefetch::Off
@@ -71,9 +71,9 @@ fn the_feeds_state_follows_what_was_used() {
         let build = || small(images.path()).shuffle(Shuffle::Torch);
         let feed = build().epochs(2).build().unwrap();
         assert_eq!(feed.state(), None);
-        let mut epoch = feed.epochs().next().unwrap().unwrap();
+        let epoch = feed.epochs().next().unwrap().unwrap();
         let mut before = None;
-        while let Some(batch) = epoch.next() {
+        for batch in epoch {
             let batch = batch.unwrap();
             assert_eq!(feed.state(), before, "an unused batch is not behind");
             before = Some(batch.state().to_owned());
