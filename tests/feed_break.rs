@@ -283,3 +283,48 @@ fn an_epoch_that_was_overtaken_ends() {
         assert_eq!(feed.stats().ledger.dropped, 6);
     });
 }
+
+/// Left again and again, at whatever moment the stream is in: the seeks meet elements that start, negotiate, wait and end.
+#[test]
+fn leaving_over_and_over() {
+    within(LIMIT * 2, || {
+        let images = scratch();
+        tiny_images(images.path(), 9);
+        let sampler = Sampler::new(SamplerConfig::new(Shuffle::Torch, 1, 9)).unwrap();
+        for (prefetch, hold) in [
+            (Prefetch::Off, Hold::Batches),
+            (Prefetch::Any, Hold::Batches),
+            (Prefetch::Any, Hold::Frames),
+        ] {
+            for batch_size in [1, 4] {
+                let build = small(images.path()).shuffle(Shuffle::Torch).seed(1).endless();
+                let feed = build
+                    .batch_size(batch_size)
+                    .prefetch(prefetch)
+                    .hold(hold)
+                    .build()
+                    .unwrap();
+                let mut receipt = sampler.first();
+                let batches = 9u64.div_ceil(batch_size.into());
+                for (number, epoch) in feed.epochs().take(300).enumerate() {
+                    let mut epoch = epoch.unwrap();
+                    // One more than there are: to the end.
+                    let count = number as u64 * 7 % (batches + 2);
+                    let taken: Vec<_> = epoch
+                        .by_ref()
+                        .take(count as usize)
+                        .map(|batch| seen(&batch.unwrap()))
+                        .collect();
+                    assert!(
+                        order(&sampler, &receipt).starts_with(&indices(&taken)),
+                        "epoch {number}"
+                    );
+                    receipt = sampler.next(&receipt, count > batches);
+                }
+                // The last one was asked for and dropped.
+                assert_eq!(feed.stats().epochs, 300);
+                assert!(feed.stats().ledger.balanced());
+            }
+        }
+    });
+}

@@ -1,7 +1,7 @@
 //! The application's side: epochs and batches as iterators.
 //!
 //! A [`Feed`] is a pipeline with everything that the elements offer ([`Builder`]) and a consumer that speaks the protocol of an
-//! epoch ([`coordinator`](crate::elements::coordinator)). [`Feed::epochs`] asks for one epoch after the other, each [`Epoch`] gives
+//! epoch ([`coordinator`]). [`Feed::epochs`] asks for one epoch after the other, each [`Epoch`] gives
 //! [`Batch`]es and ends at its own end:
 //!
 //! ```

@@ -336,7 +336,11 @@ impl Coordinator {
 
     /// Everything on its way has been flushed away; `epoch` is read again, from `resumed` if not from its start.
     pub fn flushed(&self, epoch: u64, resumed: Option<State>) {
-        self.lock().resumed = resumed;
+        let mut inner = self.lock();
+        inner.resumed = resumed;
+        // What was drawn behind it may be drawn otherwise the next time.
+        inner.opened.retain(|opened| opened.receipt.epoch() <= epoch);
+        drop(inner);
         self.change(|boundary| boundary.flushed(epoch));
     }
 

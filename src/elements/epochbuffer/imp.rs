@@ -317,7 +317,11 @@ impl EpochBuffer {
                     return true;
                 }
                 let forwarded = self.src_pad.push_event(event);
-                self.shared.change(|state| state.flow = Ok(gst::FlowSuccess::Ok));
+                self.shared.change(|state| {
+                    state.flow = Ok(gst::FlowSuccess::Ok);
+                    // The task, in its last turn before the flush stopped it, may have come to a boundary.
+                    state.boundary = None;
+                });
                 self.start_task().is_ok() && forwarded
             }
             _ if !event.is_serialized() => gst::Pad::event_default(&self.sink_pad, Some(&*self.obj()), event),

@@ -484,7 +484,7 @@ impl EpochSrc {
             self.coordinator.deliver(next);
         }
         gst::debug!(CAT, imp = self, "Epoch {next} begins: {go:?}");
-        run.reader.advance(!self.coordinator.is_broken_off(next - 1));
+        run.reader.advance();
         run.begin_epoch();
         Ok(())
     }
@@ -520,6 +520,10 @@ impl EpochSrc {
             // Asked for, because setting caps that are refused succeeds: the next push would fail without a reason.
             let taken = self.obj().src_pad().peer_query_accept_caps(&caps);
             if !taken || self.obj().set_caps(&caps).is_err() {
+                // Nobody takes anything while the stream is flushed; that ends behind this call.
+                if self.obj().src_pad().pad_flags().contains(gst::PadFlags::FLUSHING) {
+                    return Err(gst::FlowError::Flushing);
+                }
                 gst::element_imp_error!(
                     self,
                     gst::StreamError::Format,
@@ -745,12 +749,12 @@ impl BaseSrcImpl for EpochSrc {
         };
         let known = self.coordinator.receipt(target.epoch);
         if let Some(run) = &mut *lock(&self.run) {
-            let exhausted = !self.coordinator.is_broken_off(run.reader.epoch());
             // An epoch that was asked for and left at once may not have been drawn yet.
-            let Some(receipt) = known.or_else(|| run.reader.receipt_of(target.epoch, exhausted)) else {
+            let Some(receipt) = known.or_else(|| run.reader.receipt_of(target.epoch)) else {
                 return false;
             };
-            run.reader.seek(receipt, target.position);
+            let exhausted = !self.coordinator.is_broken_off(target.epoch);
+            run.reader.seek(receipt, target.position, exhausted);
             run.begin_epoch();
             run.start = target.position;
             if let Some(state) = &target.state {

@@ -14,6 +14,8 @@ pub(super) struct Reader {
     order: Order,
     /// The next slot to be delivered.
     position: u64,
+    /// The epoch is taken to its end; false once the consumer has broken it off.
+    exhausted: bool,
     /// Files of the slots from `position` on.
     ahead: VecDeque<(Slot, OpenSample)>,
     io_depth: usize,
@@ -37,6 +39,7 @@ impl Reader {
             receipt,
             order,
             position,
+            exhausted: true,
             ahead: VecDeque::new(),
             io_depth: io_depth.max(1),
         }
@@ -50,12 +53,11 @@ impl Reader {
         &self.receipt
     }
 
-    /// The receipt of `epoch`, if that is the current one or the one behind it; `exhausted` says whether the current one
-    /// is taken to its end.
-    pub fn receipt_of(&self, epoch: u64, exhausted: bool) -> Option<Receipt> {
+    /// The receipt of `epoch`, if that is the current one or the one behind it.
+    pub fn receipt_of(&self, epoch: u64) -> Option<Receipt> {
         match epoch.checked_sub(self.epoch())? {
             0 => Some(self.receipt.clone()),
-            1 => Some(self.sampler.next(&self.receipt, exhausted)),
+            1 => Some(self.sampler.next(&self.receipt, self.exhausted)),
             _ => None,
         }
     }
@@ -83,8 +85,10 @@ impl Reader {
         })
     }
 
-    /// Starts at `position` of the epoch of `receipt`, of which nothing is opened yet.
-    pub fn seek(&mut self, receipt: Receipt, position: u64) {
+    /// Starts at `position` of the epoch of `receipt`, of which nothing is opened yet. `exhausted` says whether the epoch
+    /// is taken to its end then.
+    pub fn seek(&mut self, receipt: Receipt, position: u64, exhausted: bool) {
+        self.exhausted = exhausted;
         self.order = self.sampler.draw(&receipt);
         self.receipt = receipt;
         self.position = position.min(self.order.len());
@@ -92,8 +96,9 @@ impl Reader {
     }
 
     /// Goes on to the next epoch, of which nothing is opened yet.
-    pub fn advance(&mut self, exhausted: bool) {
-        self.receipt = self.sampler.next(&self.receipt, exhausted);
+    pub fn advance(&mut self) {
+        self.receipt = self.sampler.next(&self.receipt, self.exhausted);
+        self.exhausted = true;
         self.order = self.sampler.draw(&self.receipt);
         self.position = 0;
         self.ahead.clear();
