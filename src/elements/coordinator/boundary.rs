@@ -123,6 +123,12 @@ impl Boundary {
         self.requested
     }
 
+    /// The epoch that the consumer is in: the one that is being delivered, or one that it has asked for and left at once.
+    pub fn current(&self) -> Option<u64> {
+        let left = self.requested.filter(|epoch| self.is_broken_off(*epoch));
+        left.or(self.delivered)
+    }
+
     /// `epoch` cannot be read to its end because of `reason`. The first failure is the one that is told.
     pub fn fail(&mut self, epoch: u64, reason: String) -> Failure {
         if self.is_requested(epoch) {

@@ -263,6 +263,11 @@ impl Coordinator {
         self.lock().boundary.requested()
     }
 
+    /// The epoch that the consumer is in.
+    pub fn current(&self) -> Option<u64> {
+        self.lock().boundary.current()
+    }
+
     /// The epoch behind the one that is delivered now; `None` behind the last one of the run, and where none runs.
     pub fn next(&self) -> Option<u64> {
         let inner = self.lock();
@@ -674,5 +679,8 @@ impl Drop for Registration {
     }
 }
 
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod model;
 #[cfg(test)]
 mod tests;

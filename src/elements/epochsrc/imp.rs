@@ -205,7 +205,7 @@ impl EpochSrc {
         let Some(epoch) = self
             .coordinator
             .take_restart()
-            .or_else(|| self.coordinator.requested())
+            .or_else(|| self.coordinator.current())
         else {
             return false;
         };
@@ -214,7 +214,7 @@ impl EpochSrc {
 
     /// Discards what has not been taken and goes on behind what has: a flush from outside loses and repeats nothing.
     fn flush_to_consumer(&self, seqnum: gst::Seqnum) -> bool {
-        let Some(epoch) = self.coordinator.requested() else {
+        let Some(epoch) = self.coordinator.current() else {
             return false;
         };
         let state = self
