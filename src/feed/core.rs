@@ -178,6 +178,8 @@ impl Core {
             Some(epoch) => Some(epoch + 1),
         };
         let Some(next) = next.filter(|_| !self.limit_reached()) else {
+            // A feed that is being stopped looks as if its stream had ended.
+            self.exchange.check()?;
             return Ok(None);
         };
         {
