@@ -10,10 +10,10 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use common::{copy_photos, scratch};
-use epochfeed::FeedError;
 use epochfeed::elements::epochbuffer::Prefetch;
 use epochfeed::feed::{Builder, Feed, Hold};
 use epochfeed::sampler::Shuffle;
+use epochfeed::{Epoch, FeedError};
 use feed_support::{LIMIT, all, rest, small, tiny_images, until, within};
 use gst::prelude::*;
 
@@ -162,6 +162,10 @@ fn on_streaming_thread(
     work: impl FnOnce() + Send + 'static,
 ) {
     let pad = pipeline.by_name(element).unwrap().static_pad(pad).unwrap();
+    on_pads_thread(&pad, number, work);
+}
+
+fn on_pads_thread(pad: &gst::Pad, number: usize, work: impl FnOnce() + Send + 'static) {
     let state = Mutex::new((number, Some(work)));
     pad.add_probe(gst::PadProbeType::BUFFER, move |_, _| {
         let work = {
@@ -265,35 +269,46 @@ fn a_feed_can_be_dropped_while_a_message_is_handled() {
 fn an_epoch_can_be_dropped_in_a_callback() {
     within(LIMIT, || {
         let images = scratch();
-        // So many that no pad has seen all of them before its probe is there, since what is held is bounded.
-        tiny_images(images.path(), 100);
-        let build = || {
-            small(images.path())
-                .shuffle(Shuffle::Torch)
-                .epochs(2)
-                .max_buffers(1)
-                .threads(2)
-        };
+        tiny_images(images.path(), 9);
+        let build = || small(images.path()).shuffle(Shuffle::Torch).epochs(2);
         let wanted = {
             let feed = build().build().unwrap();
             drop(feed.epochs().next());
             all(&feed)
         };
-        assert_eq!(wanted.len(), 100);
+        assert_eq!(wanted.len(), 9);
         for pad in PADS {
             for prefetch in [Prefetch::Off, Prefetch::Any] {
-                let feed = build().prefetch(prefetch).build().unwrap();
-                let mut epochs = feed.epochs();
-                let epoch = epochs.next().unwrap().unwrap();
+                let (give, given) = channel::<Epoch>();
                 let (send, dropped) = channel();
-                on_streaming_thread(feed.pipeline(), pad, 0, move || {
-                    drop(epoch);
+                // The probe must see the first buffer, so it is there before the pipeline runs.
+                let work = Mutex::new(Some(move || {
+                    drop(given.recv().unwrap());
                     send.send(()).unwrap();
-                });
+                }));
+                let feed = build()
+                    .prefetch(prefetch)
+                    .on_message(move |message| {
+                        let source = message
+                            .src()
+                            .and_then(|source| source.downcast_ref::<gst::Element>());
+                        if let (gst::MessageView::StateChanged(change), Some(element)) =
+                            (message.view(), source)
+                            && change.current() == gst::State::Ready
+                            && element.name() == pad.0
+                            && let Some(work) = work.lock().unwrap().take()
+                        {
+                            on_pads_thread(&element.static_pad(pad.1).unwrap(), 0, work);
+                        }
+                    })
+                    .build()
+                    .unwrap();
+                let mut epochs = feed.epochs();
+                give.send(epochs.next().unwrap().unwrap()).unwrap();
                 dropped.recv().unwrap();
                 let mut taken = epochs.next().unwrap().unwrap();
                 assert!(rest(&mut taken) == wanted, "{pad:?} {prefetch:?}");
-                assert_eq!(feed.stats().ledger.dropped, 100);
+                assert_eq!(feed.stats().ledger.dropped, 9);
             }
         }
     });

@@ -169,16 +169,18 @@ impl Core {
         if let Some(epoch) = current {
             self.leave(epoch);
             self.commit_break(epoch)?;
+            self.exchange.check()?;
         }
-        self.exchange.check()?;
         let coordinator = self.coordinator();
         let next = match current {
-            // The run's first epoch is asked for by starting it.
+            // The run's first epoch is asked for by starting it; what has happened to it since is for the epoch to say.
             None => coordinator.requested(),
             Some(epoch) if self.ended() || !coordinator.has_next(epoch) => None,
             Some(epoch) => Some(epoch + 1),
         };
         let Some(next) = next.filter(|_| !self.limit_reached()) else {
+            // A feed that is being stopped looks as if its stream had ended.
+            self.exchange.check()?;
             return Ok(None);
         };
         {

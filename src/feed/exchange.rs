@@ -29,7 +29,7 @@ enum Item {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Put {
     Done,
-    /// The sink flushes or pauses.
+    /// The sink flushes or stops.
     Unlocked,
     Closed,
 }

@@ -141,13 +141,15 @@ impl Feed {
             exchange: exchange.clone(),
             started: false,
         };
-        let started = pipeline.set_state(gst::State::Playing);
-        exchange.check()?;
-        started.map_err(|error| FeedError::Stream {
-            element: pipeline.name().to_string(),
-            message: format!("The pipeline cannot be started: {error}"),
-            remedy: Some("GST_DEBUG=3 shows which element refuses".to_owned()),
-        })?;
+        if let Err(error) = pipeline.set_state(gst::State::Playing) {
+            // What an element said is better than that something was said.
+            exchange.check()?;
+            return Err(FeedError::Stream {
+                element: pipeline.name().to_string(),
+                message: format!("The pipeline cannot be started: {error}"),
+                remedy: Some("GST_DEBUG=3 shows which element refuses".to_owned()),
+            });
+        }
         let share = coordinator
             .config()
             .and_then(Share::of)

@@ -1,15 +1,14 @@
 //! The end of a feed's pipeline: a sink that hands its buffers over and lets itself be interrupted.
 //!
-//! Not an appsink: its `pull_object` is not woken by the end of an epoch in GStreamer 1.22, and a callback of it that waits
-//! for room is not told when the stream flushes, pauses or stops. A sink of our own is, by `unlock`.
+//! Neither an appsink nor a base sink. In GStreamer 1.22 an appsink's `pull_object` is not woken by the end of an epoch, and
+//! a base sink renders with its preroll lock held, so that one which waits for room stops the change of state to PLAYING
+//! that comes meanwhile. A feed needs no clock and no preroll: waiting in the chain function is all it takes.
 
 use std::sync::{Arc, LazyLock, Mutex};
 
 use gst::glib;
 use gst::prelude::*;
 use gst::subclass::prelude::*;
-use gst_base::prelude::*;
-use gst_base::subclass::prelude::*;
 
 use super::exchange::{Exchange, Put};
 use super::tensor::Tensor;
@@ -27,30 +26,91 @@ static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
 mod imp {
     use super::*;
 
-    #[derive(Debug, Default)]
     pub struct FeedSink {
         pub(super) exchange: Arc<Exchange>,
         /// What the last caps say.
         tensor: Mutex<Option<Arc<Tensor>>>,
+        pad: gst::Pad,
+    }
+
+    impl FeedSink {
+        fn chain(&self, buffer: &gst::Buffer) -> Result<gst::FlowSuccess, gst::FlowError> {
+            let tensor = lock(&self.tensor).clone().ok_or(gst::FlowError::NotNegotiated)?;
+            match self.exchange.put(buffer, &tensor) {
+                Put::Done => Ok(gst::FlowSuccess::Ok),
+                Put::Unlocked | Put::Closed => Err(gst::FlowError::Flushing),
+            }
+        }
+
+        fn event(&self, event: &gst::Event) -> bool {
+            gst::log!(CAT, imp = self, "{event:?}");
+            match event.view() {
+                gst::EventView::Caps(caps) => match Tensor::from_caps(caps.caps()) {
+                    Ok(tensor) => *lock(&self.tensor) = Some(Arc::new(tensor)),
+                    Err(error) => {
+                        gst::error!(CAT, imp = self, "These are no batches: {error}");
+                        return false;
+                    }
+                },
+                gst::EventView::SegmentDone(_) => {
+                    if let Some(end) = EpochEnd::get(event) {
+                        self.exchange.put_end(end);
+                    }
+                }
+                gst::EventView::Eos(_) => {
+                    self.exchange.put_eos();
+                    let message = gst::message::Eos::builder().seqnum(event.seqnum());
+                    let _ = self.obj().post_message(message.src(&*self.obj()).build());
+                }
+                gst::EventView::FlushStart(_) => self.exchange.set_unlocked(true),
+                gst::EventView::FlushStop(_) => {
+                    self.exchange.flushed();
+                    self.exchange.set_unlocked(false);
+                }
+                _ => (),
+            }
+            true
+        }
     }
 
     #[glib::object_subclass]
     impl ObjectSubclass for FeedSink {
         const NAME: &'static str = "EpochfeedFeedSink";
         type Type = super::FeedSink;
-        type ParentType = gst_base::BaseSink;
+        type ParentType = gst::Element;
+
+        fn with_class(class: &Self::Class) -> Self {
+            let template = class
+                .pad_template("sink")
+                .unwrap_or_else(|| unreachable!("declared in pad_templates"));
+            let pad = gst::Pad::builder_from_template(&template)
+                .chain_function(|_, parent, buffer| {
+                    Self::catch_panic_pad_function(
+                        parent,
+                        || Err(gst::FlowError::Error),
+                        |this| this.chain(&buffer),
+                    )
+                })
+                .event_function(|_, parent, event| {
+                    Self::catch_panic_pad_function(parent, || false, |this| this.event(&event))
+                })
+                .build();
+            Self {
+                exchange: Arc::default(),
+                tensor: Mutex::default(),
+                pad,
+            }
+        }
     }
 
     impl ObjectImpl for FeedSink {
         fn constructed(&self) {
             self.parent_constructed();
             let element = self.obj();
-            // Batches are taken as fast as they can be used, not by the clock.
-            element.set_sync(false);
-            // A flush in the middle of the run does not make the pipeline wait for a buffer again.
-            element.set_async(false);
-            // Its memory belongs to the pool again as soon as the application lets go of it.
-            element.set_property("enable-last-sample", false);
+            element.set_element_flags(gst::ElementFlags::SINK);
+            if let Err(error) = element.add_pad(&self.pad) {
+                gst::error!(CAT, imp = self, "Cannot add the pad: {error}");
+            }
         }
     }
 
@@ -78,58 +138,25 @@ mod imp {
             });
             &TEMPLATES
         }
-    }
 
-    impl BaseSinkImpl for FeedSink {
-        fn set_caps(&self, caps: &gst::Caps) -> Result<(), gst::LoggableError> {
-            let tensor = Tensor::from_caps(caps).map_err(|error| gst::loggable_error!(CAT, "{error}"))?;
-            *lock(&self.tensor) = Some(Arc::new(tensor));
-            Ok(())
-        }
-
-        fn render(&self, buffer: &gst::Buffer) -> Result<gst::FlowSuccess, gst::FlowError> {
-            let tensor = lock(&self.tensor).clone().ok_or(gst::FlowError::NotNegotiated)?;
-            loop {
-                match self.exchange.put(buffer, &tensor) {
-                    Put::Done => return Ok(gst::FlowSuccess::Ok),
-                    Put::Closed => return Err(gst::FlowError::Flushing),
-                    Put::Unlocked => {
-                        self.obj().wait_preroll()?;
-                    }
-                }
-            }
-        }
-
-        fn event(&self, event: gst::Event) -> bool {
-            match event.view() {
-                gst::EventView::SegmentDone(_) => {
-                    if let Some(end) = EpochEnd::get(&event) {
-                        gst::debug!(CAT, imp = self, "{end:?}");
-                        self.exchange.put_end(end);
-                    }
-                }
-                gst::EventView::Eos(_) => self.exchange.put_eos(),
-                gst::EventView::FlushStop(_) => self.exchange.flushed(),
+        fn change_state(
+            &self,
+            transition: gst::StateChange,
+        ) -> Result<gst::StateChangeSuccess, gst::StateChangeError> {
+            match transition {
+                gst::StateChange::ReadyToPaused => self.exchange.set_unlocked(false),
+                // Before the pad is deactivated, which waits for the thread that waits for room.
+                gst::StateChange::PausedToReady => self.exchange.set_unlocked(true),
                 _ => (),
             }
-            self.parent_event(event)
-        }
-
-        fn unlock(&self) -> Result<(), gst::ErrorMessage> {
-            self.exchange.set_unlocked(true);
-            Ok(())
-        }
-
-        fn unlock_stop(&self) -> Result<(), gst::ErrorMessage> {
-            self.exchange.set_unlocked(false);
-            Ok(())
+            self.parent_change_state(transition)
         }
     }
 }
 
 glib::wrapper! {
     /// The sink; see the [module](self).
-    pub struct FeedSink(ObjectSubclass<imp::FeedSink>) @extends gst_base::BaseSink, gst::Element, gst::Object;
+    pub struct FeedSink(ObjectSubclass<imp::FeedSink>) @extends gst::Element, gst::Object;
 }
 
 impl FeedSink {

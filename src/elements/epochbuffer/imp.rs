@@ -496,7 +496,11 @@ impl EpochBuffer {
                 Ok(())
             }
             Step::Restart(epoch) => self.restart(epoch),
-            Step::Push(item) => self.push(item),
+            Step::Push(item) => {
+                // There is room now, and the push may take long.
+                self.shared.changed.notify_all();
+                self.push(item)
+            }
         };
         self.shared.changed.notify_all();
         if let Err(flow) = result {
