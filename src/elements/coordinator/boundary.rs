@@ -87,9 +87,16 @@ impl Boundary {
         Requested::Accepted
     }
 
-    /// `epoch` may be prepared.
-    pub fn allow(&mut self, epoch: u64) {
+    /// `epoch` may be prepared; false if that was so before.
+    pub fn allow(&mut self, epoch: u64) -> bool {
+        let new = self.allowed < Some(epoch);
         self.allowed = self.allowed.max(Some(epoch));
+        new
+    }
+
+    /// Whether `epoch` is, or was, delivered.
+    pub fn is_delivered(&self, epoch: u64) -> bool {
+        self.delivered >= Some(epoch)
     }
 
     /// Whether and how `epoch` may be read.

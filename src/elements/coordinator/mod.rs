@@ -92,12 +92,14 @@ struct Inner {
     recipes: BTreeMap<&'static str, Weak<Recipe>>,
     /// A consumer has said that it may stop in the middle of an epoch.
     step_bound: bool,
-    /// Messages about samples of an epoch that nobody has asked for yet.
+    /// The recipe under which an epoch is being prepared that nobody has asked for; `None` inside if it changed meanwhile.
+    prepared: Option<(u64, Option<u64>)>,
+    /// The flushing seek that reads the epoch to be restarted.
+    restart_seqnum: Option<gst::Seqnum>,
+    /// Messages about samples of an epoch that is not delivered yet.
     held: Vec<(u64, glib::WeakRef<gst::Element>, gst::Message)>,
     /// Called after every change that somebody may wait for.
     listeners: Vec<Weak<Listener>>,
-    /// The epoch that the source waits for.
-    waiting: Option<u64>,
     /// The source must not wait: it flushes or stops.
     flushing: bool,
     /// How many elements of each stage are there.
@@ -165,6 +167,8 @@ impl Coordinator {
         inner.resumed = resumed;
         inner.latest = inner.stages.keys().next_back().copied();
         inner.save_failed = false;
+        inner.prepared = None;
+        inner.restart_seqnum = None;
         inner.last = last;
         inner.flushing = false;
         let held = std::mem::take(&mut inner.held);
@@ -209,32 +213,45 @@ impl Coordinator {
         self.lock().listeners.push(Arc::downgrade(listener));
     }
 
-    /// The consumer asks for `epoch` (and those before it). Asking again changes nothing. Messages about it that were
-    /// held back are posted now.
+    /// The consumer asks for `epoch` (and those before it). Asking again changes nothing.
     pub fn request(&self, epoch: u64) -> Requested {
         let requested = self.change(|boundary| boundary.request(epoch));
-        let mut post = Vec::new();
-        self.lock().held.retain(|(of, element, message)| {
-            let keep = *of > epoch;
-            if !keep && let Some(element) = element.upgrade() {
-                post.push((element, message.clone()));
-            }
-            keep
-        });
-        for (element, message) in post {
-            let _ = element.post_message(message);
+        if let Requested::Failed(_) = requested {
+            // What was said of it will be said again when it is prepared again.
+            self.lock().held.retain(|(of, _, _)| *of > epoch);
         }
         requested
     }
 
-    /// Allows `epoch` to be prepared.
-    pub fn allow(&self, epoch: u64) {
-        self.change(|boundary| boundary.allow(epoch));
+    /// Allows `epoch` to be prepared; false if it was allowed before.
+    pub fn allow(&self, epoch: u64) -> bool {
+        self.change(|boundary| boundary.allow(epoch))
     }
 
-    /// The epoch that the source waits for, if it does.
-    pub fn waiting(&self) -> Option<u64> {
-        self.lock().waiting
+    /// A sample of `epoch` is read under `recipe`.
+    pub fn note_recipe(&self, epoch: u64, recipe: u64) {
+        let mut inner = self.lock();
+        if inner.boundary.is_requested(epoch) {
+            return;
+        }
+        inner.prepared = match inner.prepared {
+            Some((of, noted)) if of == epoch => Some((epoch, noted.filter(|noted| *noted == recipe))),
+            _ => Some((epoch, Some(recipe))),
+        };
+    }
+
+    /// Whether what was prepared of `epoch` was made under the current recipe.
+    pub fn is_current(&self, epoch: u64) -> bool {
+        let prepared = self.lock().prepared;
+        match prepared {
+            Some((of, recipe)) if of == epoch => recipe == Some(self.recipe()),
+            _ => true,
+        }
+    }
+
+    /// Says which flushing seek restarts an epoch.
+    pub fn restart_with(&self, seqnum: gst::Seqnum) {
+        self.lock().restart_seqnum = Some(seqnum);
     }
 
     /// Waits until `epoch` may be read; `None` when the source flushes or stops.
@@ -247,9 +264,7 @@ impl Coordinator {
             if let Some(go) = inner.boundary.go(epoch) {
                 return Some(go);
             }
-            inner.waiting = Some(epoch);
             inner = self.changed.wait(inner).unwrap_or_else(PoisonError::into_inner);
-            inner.waiting = None;
         }
     }
 
@@ -263,9 +278,24 @@ impl Coordinator {
         self.lock().boundary.requested()
     }
 
-    /// The epoch that the consumer is in.
+    /// The epoch that the consumer is in: as far as it has acknowledged, else the one that is being delivered.
     pub fn current(&self) -> Option<u64> {
-        self.lock().boundary.current()
+        let inner = self.lock();
+        let current = inner.boundary.current()?;
+        if inner.boundary.is_broken_off(current) {
+            return Some(current);
+        }
+        let acknowledged = inner
+            .state
+            .as_deref()
+            .and_then(|state| State::from_json(state).ok());
+        let place = acknowledged.and_then(|state| Some((inner.opened(state.epoch)?.order.len(), state)));
+        Some(match place {
+            Some((length, state)) if state.position < length => state.epoch,
+            Some((_, state)) if inner.boundary.is_requested(state.epoch + 1) => state.epoch + 1,
+            Some((_, state)) => state.epoch,
+            None => current,
+        })
     }
 
     /// The epoch behind the one that is delivered now; `None` behind the last one of the run, and where none runs.
@@ -297,9 +327,20 @@ impl Coordinator {
         self.notify();
     }
 
-    /// `epoch` begins to be delivered.
+    /// `epoch` begins to be delivered. Messages about it that were held back are posted now.
     pub fn deliver(&self, epoch: u64) {
         self.change(|boundary| boundary.deliver(epoch));
+        let mut post = Vec::new();
+        self.lock().held.retain(|(of, element, message)| {
+            let keep = *of > epoch;
+            if !keep && let Some(element) = element.upgrade() {
+                post.push((element, message.clone()));
+            }
+            keep
+        });
+        for (element, message) in post {
+            let _ = element.post_message(message);
+        }
     }
 
     /// Whether the run goes on after `epoch`.
@@ -326,7 +367,9 @@ impl Coordinator {
     /// What was prepared of `epoch` is to be thrown away and read again.
     pub fn invalidate(&self, epoch: u64) {
         self.change(|boundary| boundary.invalidate(epoch));
-        self.lock().held.retain(|(of, _, _)| *of != epoch);
+        let mut inner = self.lock();
+        inner.prepared = None;
+        inner.held.retain(|(of, _, _)| *of != epoch);
     }
 
     /// The epoch that has to be read again, if any.
@@ -334,8 +377,9 @@ impl Coordinator {
         self.lock().boundary.restart()
     }
 
-    /// Takes the restart upon itself; `None` if somebody else has.
-    pub fn take_restart(&self) -> Option<u64> {
+    /// The epoch that the flushing seek `seqnum` restarts; `None` if it is somebody else's seek.
+    pub fn take_restart(&self, seqnum: gst::Seqnum) -> Option<u64> {
+        self.lock().restart_seqnum.take_if(|restart| *restart == seqnum)?;
         self.change(Boundary::restarted)
     }
 
@@ -343,6 +387,7 @@ impl Coordinator {
     pub fn flushed(&self, epoch: u64, resumed: Option<State>) {
         let mut inner = self.lock();
         inner.resumed = resumed;
+        inner.prepared = None;
         // What was drawn behind it may be drawn otherwise the next time.
         inner.opened.retain(|opened| opened.receipt.epoch() <= epoch);
         drop(inner);
@@ -372,10 +417,10 @@ impl Coordinator {
         self.lock().boundary.is_ending()
     }
 
-    /// Posts `message` about `epoch` for `element`, now or when the epoch is asked for.
+    /// Posts `message` about `epoch` for `element`, now or when the epoch begins to be delivered.
     pub fn post(&self, epoch: u64, element: &gst::Element, message: gst::Message) {
         let mut inner = self.lock();
-        if inner.boundary.is_requested(epoch) {
+        if inner.boundary.is_delivered(epoch) {
             drop(inner);
             let _ = element.post_message(message);
         } else {

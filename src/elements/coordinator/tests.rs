@@ -190,7 +190,7 @@ fn a_file_that_is_no_state_is_not_read() {
 }
 
 #[test]
-fn what_is_said_of_a_prepared_epoch_waits_until_it_is_asked_for() {
+fn what_is_said_of_a_prepared_epoch_waits_until_it_is_delivered() {
     gst::init().unwrap();
     let coordinator = coordinator(None);
     let bin = gst::Bin::new();
@@ -211,9 +211,12 @@ fn what_is_said_of_a_prepared_epoch_waits_until_it_is_asked_for() {
     say(2, "last");
     assert_eq!(said(), ["now"]);
     coordinator.request(1);
+    assert!(said().is_empty(), "it may still be thrown away");
+    coordinator.deliver(1);
     assert_eq!(said(), ["later"]);
     coordinator.invalidate(2);
     coordinator.request(2);
+    coordinator.deliver(2);
     assert!(said().is_empty(), "of an epoch that was thrown away");
 }
 

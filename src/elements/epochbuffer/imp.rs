@@ -43,10 +43,9 @@ struct State {
     flow: Result<gst::FlowSuccess, gst::FlowError>,
     /// The task stands at the boundary before this epoch.
     boundary: Option<u64>,
-    /// This element's own flushing seek is on its way: flush events end here and what comes before them is dropped.
-    restarting: bool,
-    /// What was held of an epoch that nobody takes any more is dropped until EOS.
-    draining: bool,
+    /// This element's own flushing seek, by its number, is on its way: its flush events end here, and what comes before
+    /// them is dropped.
+    restarting: Option<gst::Seqnum>,
     stats: Stats,
 }
 
@@ -56,8 +55,7 @@ impl Default for State {
             store: Store::default(),
             flow: Err(gst::FlowError::Flushing),
             boundary: None,
-            restarting: false,
-            draining: false,
+            restarting: None,
             stats: Stats::default(),
         }
     }
@@ -136,13 +134,16 @@ impl Shared {
         self.change(|state| {
             state.flow = Err(gst::FlowError::Flushing);
             state.boundary = None;
-            state.draining = false;
             state.store.take()
         })
     }
 }
 
 impl EpochBuffer {
+    fn registration(&self) -> Option<Arc<Registration>> {
+        lock(&self.registration).clone()
+    }
+
     fn coordinator(&self) -> Option<Arc<Coordinator>> {
         lock(&self.registration)
             .as_ref()
@@ -264,11 +265,8 @@ impl EpochBuffer {
         let mut state = self.shared.lock();
         loop {
             state.flow?;
-            if state.restarting {
+            if state.restarting.is_some() {
                 return Err(gst::FlowError::Flushing);
-            }
-            if state.draining {
-                return Ok(gst::FlowSuccess::Ok);
             }
             if state.store.has_room(size, budget) {
                 break;
@@ -302,7 +300,7 @@ impl EpochBuffer {
         gst::log!(CAT, obj = self.sink_pad, "{event:?}");
         match event.view() {
             gst::EventView::FlushStart(_) => {
-                if self.shared.lock().restarting {
+                if self.shared.lock().restarting == Some(event.seqnum()) {
                     return true;
                 }
                 let forwarded = self.src_pad.push_event(event);
@@ -312,8 +310,13 @@ impl EpochBuffer {
                 forwarded
             }
             gst::EventView::FlushStop(_) => {
-                let own = self.shared.change(|state| std::mem::take(&mut state.restarting));
-                if own {
+                // Events that were on their way when the restart began are of the epoch that is thrown away.
+                let own = self.shared.change(|state| {
+                    let own = state.restarting.take_if(|seqnum| *seqnum == event.seqnum());
+                    own.map(|_| state.store.take())
+                });
+                if let Some(items) = own {
+                    self.discard(items);
                     return true;
                 }
                 let forwarded = self.src_pad.push_event(event);
@@ -330,24 +333,34 @@ impl EpochBuffer {
                     self.find_coordinator();
                 }
                 let end = EpochEnd::get(&event);
-                let failed = end.as_ref().is_some_and(|end| end.error.is_some());
                 let item = match end {
                     Some(_) => Item::EpochEnd(event),
                     None => Item::Event(event),
                 };
-                self.shared.change(|state| {
-                    state.stats.failed += u64::from(failed);
-                    let eos = matches!(&item, Item::Event(event) if event.type_() == gst::EventType::Eos);
-                    match state.flow {
-                        // After EOS from downstream, events (EOS among them) still go through.
-                        Ok(_) | Err(gst::FlowError::Eos) if !state.draining || eos => {
-                            state.store.push(item);
-                            true
-                        }
-                        Ok(_) => true,
-                        Err(_) => false,
+                let stored = self.shared.change(|state| match state.flow {
+                    // After EOS from downstream, events (EOS among them) still go through.
+                    Ok(_) | Err(gst::FlowError::Eos) if state.restarting.is_none() => {
+                        let failed = end.as_ref().is_some_and(|end| end.error.is_some());
+                        state.stats.failed += u64::from(failed);
+                        state.store.push(item);
+                        Ok(())
                     }
-                })
+                    Ok(_) | Err(gst::FlowError::Eos) => Err(Some(item)),
+                    Err(_) => Err(None),
+                });
+                match stored {
+                    Ok(()) => {
+                        if let (Some(end), Some(coordinator)) = (end, self.coordinator()) {
+                            self.allow(&coordinator, end.epoch);
+                        }
+                        true
+                    }
+                    Err(Some(item)) => {
+                        self.discard(vec![item]);
+                        true
+                    }
+                    Err(None) => false,
+                }
             }
         }
     }
@@ -418,23 +431,15 @@ impl EpochBuffer {
         }
     }
 
-    /// Whether what is held of `epoch` was made under the current recipe.
-    fn is_current(&self, coordinator: &Coordinator) -> bool {
-        let first = self.shared.lock().store.first_buffer().cloned();
-        let recipe = first.and_then(|buffer| {
-            BatchMeta::get(&buffer)
-                .map(|batch| batch.recipe)
-                .or_else(|| SampleMeta::get(&buffer).map(|sample| sample.recipe))
-        });
-        recipe.is_none_or(|recipe| recipe == coordinator.recipe())
-    }
-
-    /// Allows `epoch` to be prepared, where that is wanted and there is room.
+    /// Allows the epoch behind `epoch`, all of which is here, to be prepared, where that is wanted and there is room. Only
+    /// one is prepared at a time.
     fn allow(&self, coordinator: &Coordinator, epoch: u64) {
+        if !coordinator.has_next(epoch) || !coordinator.is_requested(epoch) {
+            return;
+        }
         let reason = self.prefetch_reason();
-        gst::debug!(CAT, imp = self, "Preparing epoch {epoch}: {reason:?}");
-        if reason == PrefetchReason::Ok {
-            coordinator.allow(epoch);
+        gst::debug!(CAT, imp = self, "Preparing epoch {}: {reason:?}", epoch + 1);
+        if reason == PrefetchReason::Ok && coordinator.allow(epoch + 1) {
             self.shared.change(|state| state.stats.prepared += 1);
         }
     }
@@ -518,7 +523,7 @@ impl EpochBuffer {
         let Some(coordinator) = self.coordinator() else {
             return;
         };
-        if !self.is_current(&coordinator) {
+        if !coordinator.is_current(epoch) {
             gst::info!(CAT, imp = self, "Epoch {epoch} was prepared under another recipe");
             coordinator.invalidate(epoch);
             self.shared.change(|state| state.stats.invalidated += 1);
@@ -533,11 +538,15 @@ impl EpochBuffer {
 
     /// Throws away what is held of `epoch` and has it read again.
     fn restart(&self, epoch: u64) -> Result<(), gst::FlowError> {
+        let seqnum = gst::Seqnum::next();
         let items = self.shared.change(|state| {
-            state.restarting = true;
+            state.restarting = Some(seqnum);
             state.store.take()
         });
         self.discard(items);
+        if let Some(coordinator) = self.coordinator() {
+            coordinator.restart_with(seqnum);
+        }
         let seek = gst::event::Seek::builder(
             1.0,
             gst::SeekFlags::FLUSH,
@@ -546,10 +555,18 @@ impl EpochBuffer {
             gst::SeekType::None,
             gst::format::Default::NONE,
         )
+        .seqnum(seqnum)
         .build();
         // The upstream thread may wait for room: it has some now, and is turned away until the flush has passed.
         let done = self.sink_pad.push_event(seek);
-        let leftover = self.shared.change(|state| std::mem::take(&mut state.restarting));
+        let (leftover, flushing) = self.shared.change(|state| {
+            let flushing = state.flow == Err(gst::FlowError::Flushing);
+            (state.restarting.take().is_some(), flushing)
+        });
+        if flushing || self.sink_pad.pad_flags().contains(gst::PadFlags::FLUSHING) {
+            // Somebody else flushes or stops.
+            return Err(gst::FlowError::Flushing);
+        }
         if !done || leftover {
             gst::element_imp_error!(
                 self,
@@ -562,10 +579,45 @@ impl EpochBuffer {
         Ok(())
     }
 
+    /// Where no consumer of ours follows, what was pushed counts as consumed.
+    fn acknowledge(&self, batch: Option<BatchMeta>, sample: Option<SampleMeta>) {
+        let Some(registration) = self.registration().filter(|registration| registration.counts()) else {
+            return;
+        };
+        let result = match (batch, sample) {
+            (Some(batch), _) => registration.acknowledge(batch.epoch, &batch.state),
+            (None, Some(sample)) => registration.acknowledge_sample(&sample),
+            (None, None) => Ok(()),
+        };
+        if let Err(error) = result {
+            error.warn(&*self.obj());
+        }
+    }
+
+    /// Downstream ends the stream. Of every reason but EOS and flushing the bus must hear: upstream may have nothing more
+    /// to push that would tell it.
+    fn refused(&self, flow: gst::FlowError) {
+        if matches!(flow, gst::FlowError::Eos | gst::FlowError::Flushing) {
+            return;
+        }
+        gst::element_imp_error!(
+            self,
+            gst::StreamError::Failed,
+            ("The next element refused a buffer: {flow}"),
+            ["Link an element behind epochbuffer that takes what comes in front of it"]
+        );
+        self.src_pad.push_event(gst::event::Eos::new());
+    }
+
     fn push(&self, item: Item) -> Result<(), gst::FlowError> {
         match item {
             Item::Buffer(buffer) => {
-                self.src_pad.push(buffer)?;
+                let batch = BatchMeta::get(&buffer);
+                let sample = SampleMeta::get(&buffer);
+                self.src_pad
+                    .push(buffer)
+                    .inspect_err(|flow| self.refused(*flow))?;
+                self.acknowledge(batch, sample);
             }
             Item::Event(event) => {
                 self.src_pad.push_event(event);
@@ -576,12 +628,17 @@ impl EpochBuffer {
                 if let (Some(end), Some(coordinator)) = (&end, &coordinator)
                     && coordinator.has_next(end.epoch)
                 {
-                    let next = end.epoch + 1;
                     // Before the consumer learns of the end: its request may come from inside the push.
-                    self.shared.change(|state| state.boundary = Some(next));
-                    self.allow(coordinator, next);
+                    self.shared.change(|state| state.boundary = Some(end.epoch + 1));
+                    // There may have been no room when the end came in.
+                    self.allow(coordinator, end.epoch);
                 }
-                self.src_pad.push_event(event);
+                let pushed = self.src_pad.push_event(event);
+                if let (true, Some(end), Some(registration)) = (pushed, end, self.registration())
+                    && let Err(error) = registration.acknowledge_end(&end)
+                {
+                    error.warn(&*self.obj());
+                }
             }
         }
         Ok(())

@@ -76,14 +76,6 @@ impl Store {
             .any(|item| matches!(item, Item::Event(event) if event.type_() == gst::EventType::Eos))
     }
 
-    /// The first buffer.
-    pub fn first_buffer(&self) -> Option<&gst::Buffer> {
-        self.items.iter().find_map(|item| match item {
-            Item::Buffer(buffer) => Some(buffer),
-            _ => None,
-        })
-    }
-
     /// Buffers and bytes held now.
     pub fn level(&self) -> (u64, u64) {
         (self.buffers, self.bytes)
@@ -110,7 +102,6 @@ mod tests {
         store.push(Item::Buffer(gst::Buffer::with_size(6).unwrap()));
         assert!(!store.has_room(0, budget));
         assert!(store.has_eos());
-        assert_eq!(store.first_buffer().map(|buffer| buffer.size()), Some(4));
         assert!(matches!(store.pop(), Some(Item::Event(_))));
         assert_eq!(store.level(), (2, 10));
         assert!(matches!(store.pop(), Some(Item::Buffer(_))));

@@ -404,7 +404,9 @@ impl EpochSink {
         if self.validate(Duration::from_millis(session.settings.validation_time.into())) {
             session.asked = Instant::now();
             session.ready = session.asked;
-            if let Some(registration) = &session.registration {
+            if let Some(registration) = &session.registration
+                && registration.coordinator().has_next(end.epoch)
+            {
                 let next = end.epoch + 1;
                 if let Requested::Failed(reason) = registration.coordinator().request(next) {
                     gst::element_imp_error!(
@@ -552,7 +554,11 @@ impl BaseSinkImpl for EpochSink {
                 }
             }
             // What comes now of the epoch begins where the coordinator says.
-            gst::EventView::FlushStop(_) => self.with_session((), |session| session.account = None),
+            gst::EventView::FlushStop(_) => self.with_session((), |session| {
+                session.account = None;
+                let limit = session.settings.max_steps;
+                session.ended &= limit > 0 && session.steps >= limit;
+            }),
             gst::EventView::Eos(_) => self.with_session((), |session| self.end(session)),
             _ => (),
         }

@@ -119,9 +119,15 @@ impl EpochSrc {
         lock(&self.settings).auto_advance = auto_advance;
         if auto_advance
             && !self.coordinator.has(Stage::Consumer)
-            && let Some(next) = self.coordinator.waiting()
+            && let Some(next) = self.coordinator.next()
+            && let Requested::Failed(reason) = self.coordinator.request(next)
         {
-            self.coordinator.request(next);
+            gst::element_imp_error!(
+                self,
+                gst::ResourceError::Read,
+                ("Epoch {next} could not be prepared: {reason}"),
+                ["Remove the cause and start again: the run resumes with this epoch"]
+            );
         }
     }
 
@@ -204,7 +210,7 @@ impl EpochSrc {
         // A restart reads an epoch again that nobody has taken; else it is the one that the consumer is in.
         let Some(epoch) = self
             .coordinator
-            .take_restart()
+            .take_restart(seqnum)
             .or_else(|| self.coordinator.current())
         else {
             return false;
@@ -304,13 +310,15 @@ impl EpochSrc {
             run.phase = Phase::Ended;
             return Ok(());
         };
+        let recipe = self.coordinator.recipe();
+        self.coordinator.note_recipe(run.reader.epoch(), recipe);
         let sample = SampleMeta {
             epoch: run.reader.epoch(),
             index: position,
             dataset_index: slot.dataset_index,
             uri: run.reader.dataset.uri(slot.dataset_index).unwrap_or_default(),
             seed: run.reader.sampler.config().seed,
-            recipe: self.coordinator.recipe(),
+            recipe,
             prepared: !self.coordinator.is_requested(run.reader.epoch()),
             pad: slot.pad,
             replaced_from: -1,
@@ -437,7 +445,7 @@ impl EpochSrc {
             listed: order.listed(),
             delivered: 0,
             skipped: run.skipped_before + outcome.skipped,
-            dropped: order.dropped(),
+            dropped: order.dropped() + run.passed_over,
             padded: order.padded(),
             replaced: run.replaced_before + outcome.replaced,
         };
@@ -757,6 +765,10 @@ impl BaseSrcImpl for EpochSrc {
             run.reader.seek(receipt, target.position, exhausted);
             run.begin_epoch();
             run.start = target.position;
+            if target.state.is_none() {
+                let order = run.reader.order();
+                run.passed_over = target.position.min(order.len()) - order.padded_before(target.position);
+            }
             if let Some(state) = &target.state {
                 (run.skipped_before, run.replaced_before) = (state.skipped, state.replaced);
             }

@@ -36,6 +36,8 @@ pub(super) struct Run {
     pub last: Option<u64>,
     /// Position at which the current epoch begins in this run.
     pub start: u64,
+    /// Samples before `start` that a seek passed over; nobody has taken them.
+    pub passed_over: u64,
     /// The state that the run resumes from, if in the middle of an epoch.
     pub resumed: Option<State>,
     /// No buffer of the current epoch has been pushed yet: the first is a discontinuity.
@@ -126,6 +128,7 @@ impl Run {
             phase: Phase::Beginning,
             last: epochs.map(|more| receipt.epoch().saturating_add(more)),
             start: position,
+            passed_over: 0,
             resumed,
             fresh: true,
             framerate: settings.framerate,
@@ -146,6 +149,7 @@ impl Run {
     /// Begins the epoch that the reader is at.
     pub fn begin_epoch(&mut self) {
         (self.skipped_before, self.replaced_before, self.start) = (0, 0, 0);
+        self.passed_over = 0;
         self.resolver.end();
         self.ready.clear();
         self.pushed = None;
