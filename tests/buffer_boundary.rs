@@ -397,3 +397,55 @@ fn reports_are_the_same_wherever_the_buffer_stands() {
         );
     }
 }
+
+#[test]
+fn a_recipe_that_changes_all_the_time_skips_and_repeats_nothing() {
+    let images = scratch();
+    copy_photos(images.path(), 8);
+    let watched = Watched::new(images.path(), "epochs=-1", "", "prefetch=complete");
+    watched.start();
+    let jitter = watched.pipeline.element("jitter");
+    let mut chance = 1u64;
+    for epoch in 0..300 {
+        let batches = watched.epoch();
+        let numbers: Vec<_> = batches
+            .iter()
+            .map(|batch| match batch {
+                Seen::Batch(number, ..) => *number,
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(numbers, [epoch; 4], "epoch {epoch}");
+        chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        // At any moment of the preparation: nothing is waited for, some time is spent.
+        for _ in 0..chance >> 44 {
+            std::hint::spin_loop();
+        }
+        jitter.set_property("hue", (chance >> 40) as f64 / (1u64 << 24) as f64);
+        assert!(watched.ask());
+    }
+    assert!(watched.stat("invalidated") > 0);
+}
+
+#[test]
+fn without_a_consumer_what_passes_the_buffer_is_acknowledged() {
+    let images = scratch();
+    copy_photos(images.path(), 6);
+    let watched = Watched::new(images.path(), "epochs=-1", "", "prefetch=complete");
+    watched.start();
+    watched.epoch();
+    watched.until("level-buffers", 3);
+    let place = || {
+        let state: Option<String> = watched.pipeline.element("source").property("state");
+        let state: serde_json::Value = serde_json::from_str(&state.unwrap_or_default()).unwrap_or_default();
+        (state["epoch"].as_u64(), state["position"].as_u64())
+    };
+    assert_eq!(place(), (Some(0), Some(6)), "what is held is not consumed");
+    assert!(watched.ask());
+    watched.epoch();
+    let deadline = Instant::now() + LIMIT;
+    while place() != (Some(1), Some(6)) {
+        assert!(Instant::now() < deadline, "the state stays at {:?}", place());
+        std::thread::yield_now();
+    }
+}
