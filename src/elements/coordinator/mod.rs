@@ -5,12 +5,17 @@
 //! 1. `epochsrc` starts: [`Coordinator::begin`] says what is drawn and asks for the run's first epoch.
 //! 2. It draws an epoch from its receipt: [`Coordinator::open`]. Elements below can now say which state lies behind
 //!    each sample ([`Coordinator::state_at`]).
-//! 3. The epoch ends in the stream with SEGMENT_DONE. `epochsrc` waits in [`Coordinator::wait_for_request`].
-//! 4. The consumer has validated and asks for the next epoch: [`Coordinator::request`]. Where no consumer is
-//!    registered, `epochsrc auto-advance=true` asks by itself.
-//! 5. What a consumer has finished with it acknowledges ([`Coordinator::acknowledge`]); that is `epochsrc state`.
+//! 3. The epoch ends in the stream with SEGMENT_DONE. `epochsrc` waits in [`Coordinator::wait_for`].
+//! 4. Either the consumer has validated and asks for the next epoch ([`Coordinator::request`]), or `epochbuffer` allows it
+//!    to be prepared meanwhile ([`Coordinator::allow`]) and holds it behind its gate until it is asked for. Where no
+//!    consumer is registered, `epochsrc auto-advance=true` asks by itself.
+//! 5. The epoch begins to be delivered: [`Coordinator::deliver`]. If it was prepared under another recipe
+//!    ([`Coordinator::is_current`]) it is thrown away and read again first ([`Coordinator::invalidate`]); if preparing it
+//!    failed ([`Coordinator::fail`]), the request says so, and it is read again.
+//! 6. What a consumer has finished with it acknowledges ([`Coordinator::acknowledge`]); that is `epochsrc state`.
 //!    Without a consumer the last of our elements acknowledges what it pushed.
-//! 6. A consumer that takes no more of an epoch breaks it off ([`Coordinator::break_off`]) and seeks to its end.
+//!
+//! The rules of 3 to 5 are in `boundary.rs`, without threads, and held against a model in `model.rs`.
 //!
 //! The coordinator holds no element, so it keeps nothing alive, and takes no lock but its own. Lock order: none;
 //! the lock is never held over a call out (a write to the state's file included).
