@@ -14,8 +14,9 @@
 //!    failed ([`Coordinator::fail`]), the request says so, and it is read again.
 //! 6. What a consumer has finished with it acknowledges ([`Coordinator::acknowledge`]); that is `epochsrc state`.
 //!    Without a consumer the last of our elements acknowledges what it pushed.
+//! 7. A consumer that takes no more of an epoch breaks it off ([`Coordinator::break_off`]) and seeks to its end.
 //!
-//! The rules of 3 to 5 are in `boundary.rs`, without threads, and held against a model in `model.rs`.
+//! The rules are in `boundary.rs`, without threads, and held against a model in `model.rs`.
 //!
 //! The coordinator holds no element, so it keeps nothing alive, and takes no lock but its own. Lock order: none;
 //! the lock is never held over a call out (a write to the state's file included).
