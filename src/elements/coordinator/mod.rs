@@ -23,6 +23,7 @@
 
 mod boundary;
 mod context;
+mod registration;
 mod state_file;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -32,12 +33,13 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use gst::prelude::*;
 
 use super::epoch_end::EpochEnd;
-use super::meta::SampleMeta;
 use crate::sampler::{Ledger, Order, Receipt, Sampler, SamplerConfig, State};
 
 use boundary::Boundary;
 
 pub use boundary::{Failure, Go, Requested};
+pub use registration::{Registration, SaveError};
+
 pub use context::{CoordinatorHandle, answer, find};
 
 /// An element's place in the path of a sample; the later one's acknowledgement counts.
@@ -117,28 +119,6 @@ struct Inner {
     save_failed: bool,
     /// What was acknowledged last. It survives the end of a run.
     state: Option<String>,
-}
-
-/// The state cannot be saved. It is said once a run.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot save the state in {}: {source}", location.display())]
-pub struct SaveError {
-    location: PathBuf,
-    source: std::io::Error,
-}
-
-impl SaveError {
-    /// Warns of it in the name of `element`.
-    pub fn warn(&self, element: &impl IsA<gst::Element>) {
-        gst::element_warning!(
-            element,
-            gst::ResourceError::Write,
-            ("{self}"),
-            [
-                "Set state-location to a file in a folder that can be written to; the run goes on without saving"
-            ]
-        );
-    }
 }
 
 /// Hashes the current settings of an element.
@@ -658,76 +638,6 @@ pub fn hash(parts: impl IntoIterator<Item = String>) -> u64 {
 /// If the file is there and cannot be read.
 pub fn load_state(location: &std::path::Path) -> std::io::Result<Option<String>> {
     state_file::load(location)
-}
-
-/// An element's entry in the coordinator; dropping it removes the entry.
-#[derive(Debug)]
-pub struct Registration {
-    coordinator: Arc<Coordinator>,
-    stage: Stage,
-}
-
-impl Registration {
-    /// The coordinator.
-    pub fn coordinator(&self) -> &Arc<Coordinator> {
-        &self.coordinator
-    }
-
-    /// Whether this element's acknowledgements count: no later stage was there in this run.
-    pub fn counts(&self) -> bool {
-        self.coordinator.lock().latest <= Some(self.stage)
-    }
-
-    /// Acknowledges all of an epoch.
-    ///
-    /// # Errors
-    /// As [`Coordinator::acknowledge`].
-    pub fn acknowledge_end(&self, end: &EpochEnd) -> Result<(), SaveError> {
-        if self.counts() {
-            self.coordinator.acknowledge_end(self.stage, end)
-        } else {
-            Ok(())
-        }
-    }
-
-    /// Acknowledges a frame.
-    ///
-    /// # Errors
-    /// As [`Coordinator::acknowledge`].
-    pub fn acknowledge_sample(&self, sample: &SampleMeta) -> Result<(), SaveError> {
-        if !self.counts() {
-            return Ok(());
-        }
-        let SampleMeta {
-            epoch,
-            index,
-            skipped,
-            replaced,
-            ..
-        } = *sample;
-        let state = self.coordinator.state_at(epoch, index + 1, skipped, replaced);
-        self.acknowledge(epoch, &state.unwrap_or_default())
-    }
-
-    /// [`Coordinator::acknowledge`] for this element's stage.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn acknowledge(&self, epoch: u64, state: &str) -> Result<(), SaveError> {
-        self.coordinator.acknowledge(self.stage, epoch, state)
-    }
-}
-
-impl Drop for Registration {
-    fn drop(&mut self) {
-        let mut inner = self.coordinator.lock();
-        if let Some(count) = inner.stages.get_mut(&self.stage) {
-            *count -= 1;
-            if *count == 0 {
-                inner.stages.remove(&self.stage);
-            }
-        }
-    }
 }
 
 #[cfg(test)]

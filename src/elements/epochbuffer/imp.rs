@@ -12,6 +12,8 @@
 
 #![allow(missing_docs)] // the generated accessors: a property is documented by its blurb
 
+mod task;
+
 use std::sync::{Arc, Condvar, LazyLock, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -22,7 +24,6 @@ use gst::subclass::prelude::*;
 
 use super::super::coordinator::{self, Coordinator, Listener, Registration, Requested, Stage};
 use super::super::epoch_end::EpochEnd;
-use super::super::meta::{BatchMeta, SampleMeta};
 use super::super::util::{Statistics, lock, nanoseconds_since};
 use super::settings::{Prefetch, PrefetchReason, Settings};
 use super::store::{Budget, Item, Store};
@@ -77,15 +78,6 @@ struct Stats {
     wait_min: u64,
     wait_max: u64,
     wait_sum: u64,
-}
-
-/// What the task does next.
-enum Step {
-    Push(Item),
-    /// The epoch was asked for: it begins.
-    Open(u64),
-    Restart(u64),
-    Stop,
 }
 
 /// The store and its lock, which the coordinator's listener holds too.
@@ -417,231 +409,6 @@ impl EpochBuffer {
                 .stop_task()
                 .map_err(|error| gst::loggable_error!(CAT, "Cannot stop the task: {error}"))
         }
-    }
-
-    /// Releases what is not delivered, but for what the stream cannot do without: caps and their like.
-    fn discard(&self, items: Vec<Item>) {
-        for item in items {
-            if let Item::Event(event) = item
-                && event.is_sticky()
-                && !matches!(event.type_(), gst::EventType::Segment | gst::EventType::Eos)
-            {
-                let _ = self.src_pad.store_sticky_event(&event);
-            }
-        }
-    }
-
-    /// Allows the epoch behind `epoch`, all of which is here, to be prepared, where that is wanted and there is room. Only
-    /// one is prepared at a time.
-    fn allow(&self, coordinator: &Coordinator, epoch: u64) {
-        if !coordinator.has_next(epoch) || !coordinator.is_requested(epoch) {
-            return;
-        }
-        let reason = self.prefetch_reason();
-        gst::debug!(CAT, imp = self, "Preparing epoch {}: {reason:?}", epoch + 1);
-        if reason == PrefetchReason::Ok && coordinator.allow(epoch + 1) {
-            self.shared.change(|state| state.stats.prepared += 1);
-        }
-    }
-
-    /// Waits for something to do.
-    fn next_step(&self) -> Step {
-        let coordinator = self.coordinator();
-        let start = Instant::now();
-        let mut state = self.shared.lock();
-        loop {
-            match state.flow {
-                Ok(_) => (),
-                Err(gst::FlowError::Eos) => state.boundary = None,
-                Err(_) => return Step::Stop,
-            }
-            if let (Some(epoch), Some(coordinator)) = (state.boundary, &coordinator) {
-                // Called without this element's lock being needed by the coordinator: it only reads its own state.
-                if coordinator.restart() == Some(epoch) {
-                    return Step::Restart(epoch);
-                }
-                if coordinator.is_requested(epoch) {
-                    return Step::Open(epoch);
-                }
-                let eos_in_front = matches!(state.store.front(), Some(Item::Event(event)) if event.type_() == gst::EventType::Eos);
-                if eos_in_front {
-                    state.boundary = None;
-                } else if coordinator.is_ending() && state.store.has_eos() {
-                    // Behind a closed gate: nobody takes it any more.
-                    loop {
-                        match state.store.pop() {
-                            Some(Item::Event(event)) if event.type_() == gst::EventType::Eos => {
-                                return Step::Push(Item::Event(event));
-                            }
-                            Some(_) => (),
-                            None => break,
-                        }
-                    }
-                }
-            }
-            if state.boundary.is_none()
-                && let Some(item) = state.store.pop()
-            {
-                state.stats.starved += nanoseconds_since(start);
-                return Step::Push(item);
-            }
-            state = self.shared.wait(state);
-        }
-    }
-
-    /// One turn of the task.
-    fn deliver(&self) {
-        let result = match self.next_step() {
-            Step::Stop => {
-                let _ = self.src_pad.pause_task();
-                return;
-            }
-            Step::Open(epoch) => {
-                self.open(epoch);
-                Ok(())
-            }
-            Step::Restart(epoch) => self.restart(epoch),
-            Step::Push(item) => {
-                // There is room now, and the push may take long.
-                self.shared.changed.notify_all();
-                self.push(item)
-            }
-        };
-        self.shared.changed.notify_all();
-        if let Err(flow) = result {
-            gst::debug!(CAT, imp = self, "Delivery ends: {flow}");
-            self.shared.change(|state| {
-                if state.flow != Err(gst::FlowError::Flushing) {
-                    state.flow = Err(flow);
-                }
-            });
-        }
-    }
-
-    /// `epoch` was asked for: lets it through, or has it read again if it was made under another recipe.
-    fn open(&self, epoch: u64) {
-        let Some(coordinator) = self.coordinator() else {
-            return;
-        };
-        if !coordinator.is_current(epoch) {
-            gst::info!(CAT, imp = self, "Epoch {epoch} was prepared under another recipe");
-            coordinator.invalidate(epoch);
-            self.shared.change(|state| state.stats.invalidated += 1);
-            return;
-        }
-        coordinator.deliver(epoch);
-        self.shared.change(|state| {
-            state.boundary = None;
-            state.stats.taken += 1;
-        });
-    }
-
-    /// Throws away what is held of `epoch` and has it read again.
-    fn restart(&self, epoch: u64) -> Result<(), gst::FlowError> {
-        let seqnum = gst::Seqnum::next();
-        let items = self.shared.change(|state| {
-            state.restarting = Some(seqnum);
-            state.store.take()
-        });
-        self.discard(items);
-        if let Some(coordinator) = self.coordinator() {
-            coordinator.restart_with(seqnum);
-        }
-        let seek = gst::event::Seek::builder(
-            1.0,
-            gst::SeekFlags::FLUSH,
-            gst::SeekType::Set,
-            gst::format::Default::ZERO,
-            gst::SeekType::None,
-            gst::format::Default::NONE,
-        )
-        .seqnum(seqnum)
-        .build();
-        // The upstream thread may wait for room: it has some now, and is turned away until the flush has passed.
-        let done = self.sink_pad.push_event(seek);
-        let (leftover, flushing) = self.shared.change(|state| {
-            let flushing = state.flow == Err(gst::FlowError::Flushing);
-            (state.restarting.take().is_some(), flushing)
-        });
-        if flushing || self.sink_pad.pad_flags().contains(gst::PadFlags::FLUSHING) {
-            // Somebody else flushes or stops.
-            return Err(gst::FlowError::Flushing);
-        }
-        if !done || leftover {
-            gst::element_imp_error!(
-                self,
-                gst::CoreError::Seek,
-                ("Epoch {epoch} cannot be read again: the elements upstream refused a flushing seek"),
-                ["Every element between epochsrc and epochbuffer must pass seek and flush events"]
-            );
-            return Err(gst::FlowError::Error);
-        }
-        Ok(())
-    }
-
-    /// Where no consumer of ours follows, what was pushed counts as consumed.
-    fn acknowledge(&self, batch: Option<BatchMeta>, sample: Option<SampleMeta>) {
-        let Some(registration) = self.registration().filter(|registration| registration.counts()) else {
-            return;
-        };
-        let result = match (batch, sample) {
-            (Some(batch), _) => registration.acknowledge(batch.epoch, &batch.state),
-            (None, Some(sample)) => registration.acknowledge_sample(&sample),
-            (None, None) => Ok(()),
-        };
-        if let Err(error) = result {
-            error.warn(&*self.obj());
-        }
-    }
-
-    /// Downstream ends the stream. Of every reason but EOS and flushing the bus must hear: upstream may have nothing more
-    /// to push that would tell it.
-    fn refused(&self, flow: gst::FlowError) {
-        if matches!(flow, gst::FlowError::Eos | gst::FlowError::Flushing) {
-            return;
-        }
-        gst::element_imp_error!(
-            self,
-            gst::StreamError::Failed,
-            ("The next element refused a buffer: {flow}"),
-            ["Link an element behind epochbuffer that takes what comes in front of it"]
-        );
-        self.src_pad.push_event(gst::event::Eos::new());
-    }
-
-    fn push(&self, item: Item) -> Result<(), gst::FlowError> {
-        match item {
-            Item::Buffer(buffer) => {
-                let batch = BatchMeta::get(&buffer);
-                let sample = SampleMeta::get(&buffer);
-                self.src_pad
-                    .push(buffer)
-                    .inspect_err(|flow| self.refused(*flow))?;
-                self.acknowledge(batch, sample);
-            }
-            Item::Event(event) => {
-                self.src_pad.push_event(event);
-            }
-            Item::EpochEnd(event) => {
-                let end = EpochEnd::get(&event);
-                let coordinator = self.coordinator();
-                if let (Some(end), Some(coordinator)) = (&end, &coordinator)
-                    && coordinator.has_next(end.epoch)
-                {
-                    // Before the consumer learns of the end: its request may come from inside the push.
-                    self.shared.change(|state| state.boundary = Some(end.epoch + 1));
-                    // There may have been no room when the end came in.
-                    self.allow(coordinator, end.epoch);
-                }
-                let pushed = self.src_pad.push_event(event);
-                if let (true, Some(end), Some(registration)) = (pushed, end, self.registration())
-                    && let Err(error) = registration.acknowledge_end(&end)
-                {
-                    error.warn(&*self.obj());
-                }
-            }
-        }
-        Ok(())
     }
 }
 

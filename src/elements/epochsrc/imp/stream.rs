@@ -1,0 +1,355 @@
+//! What the streaming thread does: samples, faults, the end of an epoch, the boundary.
+
+use std::time::Instant;
+
+use gst::prelude::*;
+use gst::subclass::prelude::*;
+use gst_base::prelude::*;
+
+use super::super::super::coordinator::{Failure, Go, Stage};
+use super::super::super::epoch_end::EpochEnd;
+use super::super::super::faults::{self, OnError, Place};
+use super::super::super::meta::SampleMeta;
+use super::super::super::util::{lock, nanoseconds_since};
+use super::super::reader::Read;
+use super::super::run::{Encoded, Phase, Run};
+use super::{CAT, EpochSrc};
+use crate::decode::{Format, Sniffed, sniff};
+use crate::sampler::Ledger;
+
+impl EpochSrc {
+    /// Makes the current epoch known, and begins its segment.
+    fn open_epoch(&self, run: &Run) -> Result<(), gst::FlowError> {
+        self.coordinator
+            .open(run.reader.receipt().clone(), run.reader.order().clone());
+        {
+            let mut stats = lock(&self.stats);
+            stats.position = 0;
+            stats.duration = run.reader.order().len();
+        }
+        let start = run.time(run.slots);
+        let mut segment = gst::FormattedSegment::<gst::ClockTime>::new();
+        segment.set_start(start);
+        segment.set_time(start);
+        segment.set_base(start);
+        segment.set_position(start);
+        self.obj().new_segment(segment.upcast_ref()).map_err(|error| {
+            gst::element_imp_error!(self, gst::CoreError::Event, ["Cannot begin a segment: {error}"]);
+            gst::FlowError::Error
+        })
+    }
+
+    /// Reads the next sample into `run.ready`, or finds the end of the epoch.
+    fn read(&self, run: &mut Run) -> Result<(), gst::FlowError> {
+        // The rest of a prepared epoch that failed would be thrown away.
+        if self.coordinator.has_failed(run.reader.epoch()) {
+            run.phase = Phase::Ended;
+            return Ok(());
+        }
+        let start = Instant::now();
+        let Some(Read {
+            position,
+            slot,
+            content,
+        }) = run.reader.next()
+        else {
+            run.phase = Phase::Ended;
+            return Ok(());
+        };
+        let recipe = self.coordinator.recipe();
+        self.coordinator.note_recipe(run.reader.epoch(), recipe);
+        let sample = SampleMeta {
+            epoch: run.reader.epoch(),
+            index: position,
+            dataset_index: slot.dataset_index,
+            uri: run.reader.dataset.uri(slot.dataset_index).unwrap_or_default(),
+            seed: run.reader.sampler.config().seed,
+            recipe,
+            prepared: !self.coordinator.is_requested(run.reader.epoch()),
+            pad: slot.pad,
+            replaced_from: -1,
+            fault: None,
+            skipped: run.skipped_before,
+            replaced: run.replaced_before,
+            ..SampleMeta::default()
+        };
+        let pts = run.time(run.slots);
+        run.slots += 1;
+        let duration = run.time(run.slots).saturating_sub(pts);
+        let mut place = Place {
+            sample,
+            stamped: true,
+            pts: Some(pts),
+            duration: Some(duration),
+            offset: position,
+        };
+        let content = content
+            .map_err(|error| error.to_string())
+            .and_then(|content| match sniff(&content) {
+                Sniffed::Supported(format) => Ok((format, content)),
+                Sniffed::Unsupported(name) => Err(format!(
+                    "unsupported format: {name}; JPEG, PNG, WebP and BMP are read"
+                )),
+                Sniffed::Empty => Err("the file is empty".to_owned()),
+                Sniffed::Unknown => Err("not an image: its first bytes are of no known format".to_owned()),
+            });
+        {
+            let mut stats = lock(&self.stats);
+            stats.wait_input += nanoseconds_since(start);
+            match &content {
+                Ok((_, content)) => stats.bytes += content.len() as u64,
+                Err(_) => stats.faults += 1,
+            }
+        }
+        match content {
+            Ok((format, content)) => {
+                let encoded = Encoded {
+                    format: Some(format),
+                    buffer: gst::Buffer::from_mut_slice(content),
+                };
+                if self.coordinator.has(Stage::Decode) {
+                    run.ready.push_back((place, encoded));
+                } else {
+                    let mut out = Vec::new();
+                    run.resolver
+                        .good(place, encoded, run.on_error == OnError::Replace, &mut out);
+                    run.ready.extend(out);
+                }
+                Ok(())
+            }
+            Err(reason) if self.coordinator.has(Stage::Decode) => {
+                gst::debug!(CAT, imp = self, "{}: {reason}", faults::describe(&place.sample));
+                place.sample.fault = Some(reason);
+                run.ready.push_back((
+                    place,
+                    Encoded {
+                        format: None,
+                        buffer: gst::Buffer::new(),
+                    },
+                ));
+                Ok(())
+            }
+            Err(reason) => self.apply_own_policy(run, place, &reason),
+        }
+    }
+
+    /// Reports that `epoch` cannot be read to its end: now if the consumer has asked for it, else when it does.
+    fn fail(&self, epoch: u64, message: String, remedy: &str) -> Result<(), gst::FlowError> {
+        match self.coordinator.fail(epoch, message.clone()) {
+            Failure::Held => Ok(()),
+            Failure::Demanded => {
+                gst::element_imp_error!(self, gst::ResourceError::Read, ("{message}"), ["{remedy}"]);
+                Err(gst::FlowError::Error)
+            }
+        }
+    }
+
+    /// What is done about a fault where no epochdecode follows.
+    fn apply_own_policy(&self, run: &mut Run, place: Place, reason: &str) -> Result<(), gst::FlowError> {
+        if run.on_error != lock(&self.settings).on_error && !std::mem::replace(&mut run.announced, true) {
+            gst::element_imp_info!(self, gst::ResourceError::Read, ["{}", faults::SKIP_IS_REPLACE]);
+        }
+        let sample = &place.sample;
+        if run.on_error == OnError::Fail {
+            let message = format!("Cannot use {}: {reason}", faults::describe(sample));
+            return self.fail(
+                sample.epoch,
+                message,
+                "Repair or remove the file, or set on-error=skip or on-error=replace",
+            );
+        }
+        let element = self.obj();
+        let message = faults::message(element.upcast_ref(), sample, reason, run.on_error);
+        self.coordinator.post(sample.epoch, element.upcast_ref(), message);
+        let mut out = Vec::new();
+        if run.on_error == OnError::Replace {
+            run.resolver.replace(place, &mut out);
+        } else {
+            run.resolver.skip(&place);
+        }
+        run.ready.extend(out);
+        Ok(())
+    }
+
+    /// Announces the end of the epoch.
+    fn end_epoch(&self, run: &mut Run) -> Result<(), gst::FlowError> {
+        let outcome = run.resolver.end();
+        let (epoch, order) = (run.reader.epoch(), run.reader.order());
+        // Of an epoch that the run resumes in, the good samples may all have been taken before.
+        if outcome.good == 0 && outcome.faults > 0 && run.start == 0 {
+            let message = format!(
+                "No usable sample in epoch {epoch}: all {} are faulty",
+                outcome.faults
+            );
+            self.fail(
+                epoch,
+                message,
+                "See the epochfeed-fault messages for each file and reason",
+            )?;
+        }
+        let ledger = Ledger {
+            listed: order.listed(),
+            delivered: 0,
+            skipped: run.skipped_before + outcome.skipped,
+            dropped: order.dropped() + run.passed_over,
+            padded: order.padded(),
+            replaced: run.replaced_before + outcome.replaced,
+        };
+        let message = gst::message::Element::builder(
+            gst::Structure::builder("epochfeed-epoch")
+                .field("epoch", epoch)
+                .field("listed", ledger.listed)
+                .field("padded", ledger.padded)
+                .field("dropped", ledger.dropped)
+                .build(),
+        );
+        let element = self.obj();
+        self.coordinator
+            .post(epoch, element.upcast_ref(), message.src(&*element).build());
+        lock(&self.stats).epochs += 1;
+        let position: gst::GenericFormattedValue = run.time(run.slots).into();
+        let event = EpochEnd {
+            epoch,
+            ledger,
+            error: self.coordinator.failure(epoch),
+            start: run.start,
+        }
+        .event(position, gst::Seqnum::next());
+        gst::debug!(CAT, imp = self, "End of epoch {epoch}: {ledger:?}");
+        // Refused when downstream flushes or has ended: the next push says which.
+        let _ = self.obj().src_pad().push_event(event);
+        Ok(())
+    }
+
+    /// Waits until the next epoch is asked for, and draws it.
+    fn cross_boundary(&self, run: &mut Run) -> Result<(), gst::FlowError> {
+        let next = run.reader.epoch() + 1;
+        if lock(&self.settings).auto_advance && !self.coordinator.has(Stage::Consumer) {
+            self.coordinator.request(next);
+        }
+        let start = Instant::now();
+        let go = self.coordinator.wait_for(next);
+        lock(&self.stats).wait_request += nanoseconds_since(start);
+        let go = go.ok_or(gst::FlowError::Flushing)?;
+        if go == Go::Ended {
+            return Err(gst::FlowError::Eos);
+        }
+        if go == Go::Requested && !self.coordinator.has(Stage::Buffer) {
+            self.coordinator.deliver(next);
+        }
+        gst::debug!(CAT, imp = self, "Epoch {next} begins: {go:?}");
+        run.reader.advance();
+        run.begin_epoch();
+        Ok(())
+    }
+
+    /// A format that the next element takes.
+    fn any_format(&self) -> Format {
+        let allowed = self.obj().src_pad().allowed_caps();
+        [Format::Jpeg, Format::Png, Format::Webp, Format::Bmp]
+            .into_iter()
+            .find(|format| {
+                let caps = gst::Caps::new_empty_simple(format.media_type());
+                allowed
+                    .as_ref()
+                    .is_some_and(|allowed| allowed.can_intersect(&caps))
+            })
+            .unwrap_or(Format::Jpeg)
+    }
+
+    /// Makes the buffer that is pushed next.
+    fn finish(&self, run: &mut Run, place: &Place, encoded: Encoded) -> Result<gst::Buffer, gst::FlowError> {
+        let sample = &place.sample;
+        // A SEGMENT must not come before CAPS, so that a fault in front of the first image needs some.
+        let format = match run.caps {
+            None => encoded.format.or_else(|| Some(self.any_format())),
+            Some(_) => encoded.format,
+        };
+        if let Some(format) = format
+            && run.caps != Some(format)
+        {
+            let caps = gst::Caps::builder(format.media_type())
+                .field("framerate", run.framerate)
+                .build();
+            // Asked for, because setting caps that are refused succeeds: the next push would fail without a reason.
+            let taken = self.obj().src_pad().peer_query_accept_caps(&caps);
+            if !taken || self.obj().set_caps(&caps).is_err() {
+                // Nobody takes anything while the stream is flushed; that ends behind this call.
+                if self.obj().src_pad().pad_flags().contains(gst::PadFlags::FLUSHING) {
+                    return Err(gst::FlowError::Flushing);
+                }
+                gst::element_imp_error!(
+                    self,
+                    gst::StreamError::Format,
+                    (
+                        "The next element does not take {}, which {} is",
+                        format.media_type(),
+                        faults::describe(sample)
+                    ),
+                    ["Put epochdecode behind epochsrc: it decodes every format that epochsrc reads"]
+                );
+                return Err(gst::FlowError::NotNegotiated);
+            }
+            run.caps = Some(format);
+        }
+        // A replacement's buffer is shared with the sample it repeats.
+        let mut buffer = encoded.buffer.copy();
+        {
+            let buffer = buffer.make_mut();
+            if std::mem::take(&mut run.fresh) {
+                buffer.set_flags(gst::BufferFlags::DISCONT);
+            }
+            if encoded.format.is_none() {
+                buffer.set_flags(gst::BufferFlags::GAP);
+            }
+            place.stamp(buffer).map_err(|error| {
+                gst::element_imp_error!(self, gst::CoreError::Failed, ["Cannot stamp a buffer: {error}"]);
+                gst::FlowError::Error
+            })?;
+        }
+        run.pushed = Some((sample.epoch, sample.index + 1, sample.skipped, sample.replaced));
+        let mut stats = lock(&self.stats);
+        stats.samples += u64::from(encoded.format.is_some());
+        stats.position = sample.index + 1;
+        Ok(buffer)
+    }
+
+    /// The next buffer of the stream, with what comes before it.
+    pub(super) fn produce(&self, run: &mut Run) -> Result<gst::Buffer, gst::FlowError> {
+        if self.coordinator.is_ending() {
+            return Err(gst::FlowError::Eos);
+        }
+        loop {
+            if let Some((place, encoded)) = run.ready.pop_front() {
+                return self.finish(run, &place, encoded);
+            }
+            match run.phase {
+                Phase::Beginning => {
+                    self.open_epoch(run)?;
+                    run.phase = Phase::Reading;
+                }
+                Phase::Reading => self.read(run)?,
+                Phase::Ended => {
+                    self.end_epoch(run)?;
+                    let epoch = run.reader.epoch();
+                    run.phase = if self.coordinator.has_failed(epoch) {
+                        Phase::Failed
+                    } else if run.last == Some(epoch) {
+                        Phase::Finished
+                    } else {
+                        Phase::Boundary
+                    };
+                }
+                Phase::Boundary => self.cross_boundary(run)?,
+                // Until a flush, which reads the epoch again, or the end.
+                Phase::Failed => {
+                    self.coordinator
+                        .wait_for(u64::MAX)
+                        .ok_or(gst::FlowError::Flushing)?;
+                    return Err(gst::FlowError::Eos);
+                }
+                Phase::Finished => return Err(gst::FlowError::Eos),
+            }
+        }
+    }
+}
