@@ -100,8 +100,8 @@ struct Inner {
     recipes: BTreeMap<&'static str, Weak<Recipe>>,
     /// A consumer has said that it may stop in the middle of an epoch.
     step_bound: bool,
-    /// The recipe under which an epoch is being prepared that nobody has asked for; `None` inside if it changed meanwhile.
-    prepared: Option<(u64, Option<u64>)>,
+    /// The recipes under which epochs were prepared that are not delivered yet; `None` if it changed meanwhile.
+    prepared: BTreeMap<u64, Option<u64>>,
     /// The flushing seek that reads the epoch to be restarted.
     restart_seqnum: Option<gst::Seqnum>,
     /// Messages about samples of an epoch that is not delivered yet.
@@ -153,7 +153,7 @@ impl Coordinator {
         inner.resumed = resumed;
         inner.latest = inner.stages.keys().next_back().copied();
         inner.save_failed = false;
-        inner.prepared = None;
+        inner.prepared.clear();
         inner.restart_seqnum = None;
         inner.last = last;
         inner.flushing = false;
@@ -220,19 +220,16 @@ impl Coordinator {
         if inner.boundary.is_requested(epoch) {
             return;
         }
-        inner.prepared = match inner.prepared {
-            Some((of, noted)) if of == epoch => Some((epoch, noted.filter(|noted| *noted == recipe))),
-            _ => Some((epoch, Some(recipe))),
-        };
+        let noted = inner.prepared.entry(epoch).or_insert(Some(recipe));
+        if *noted != Some(recipe) {
+            *noted = None;
+        }
     }
 
     /// Whether what was prepared of `epoch` was made under the current recipe.
     pub fn is_current(&self, epoch: u64) -> bool {
-        let prepared = self.lock().prepared;
-        match prepared {
-            Some((of, recipe)) if of == epoch => recipe == Some(self.recipe()),
-            _ => true,
-        }
+        let prepared = self.lock().prepared.get(&epoch).copied();
+        prepared.is_none_or(|recipe| recipe == Some(self.recipe()))
     }
 
     /// Says which flushing seek restarts an epoch.
@@ -317,13 +314,16 @@ impl Coordinator {
     pub fn deliver(&self, epoch: u64) {
         self.change(|boundary| boundary.deliver(epoch));
         let mut post = Vec::new();
-        self.lock().held.retain(|(of, element, message)| {
+        let mut inner = self.lock();
+        inner.prepared.retain(|of, _| *of > epoch);
+        inner.held.retain(|(of, element, message)| {
             let keep = *of > epoch;
             if !keep && let Some(element) = element.upgrade() {
                 post.push((element, message.clone()));
             }
             keep
         });
+        drop(inner);
         for (element, message) in post {
             let _ = element.post_message(message);
         }
@@ -354,7 +354,7 @@ impl Coordinator {
     pub fn invalidate(&self, epoch: u64) {
         self.change(|boundary| boundary.invalidate(epoch));
         let mut inner = self.lock();
-        inner.prepared = None;
+        inner.prepared.clear();
         inner.held.retain(|(of, _, _)| *of != epoch);
     }
 
@@ -373,7 +373,7 @@ impl Coordinator {
     pub fn flushed(&self, epoch: u64, resumed: Option<State>) {
         let mut inner = self.lock();
         inner.resumed = resumed;
-        inner.prepared = None;
+        inner.prepared.clear();
         // What was drawn behind it may be drawn otherwise the next time.
         inner.opened.retain(|opened| opened.receipt.epoch() <= epoch);
         drop(inner);
