@@ -17,7 +17,9 @@
  * A file that is missing, unreadable or empty is passed on as an empty GAP buffer that names the fault, so that
  * epochdecode applies its `on-error` to all faults alike. With another decoder this element applies its own.
  *
- * POSITION and DURATION are in samples of the current epoch (format DEFAULT). The element does not seek.
+ * POSITION and DURATION are in samples of the current epoch (format DEFAULT), and so are seeks, with rate 1.0: one with
+ * FLUSH discards what has not been taken and begins the current epoch anew at `start`, one with SEGMENT alone asks for the
+ * next epoch.
  *
  * ## Example pipeline
  * |[
