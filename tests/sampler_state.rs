@@ -11,7 +11,7 @@ use sampler_states::{FINGERPRINT, example};
 #[test]
 fn the_json_is_what_it_is() {
     // The format is a contract: this text must stay readable as long as the version is 1.
-    let text = r#"{"version":1,"seed":18446744073709551615,"shuffle":"torch","epoch":2,"position":60,"rank":1,"world_size":4,"uneven":"pad","samples_per_epoch":401,"size":1000,"receipt":{"epoch":2,"torch_outputs":2997},"fingerprint":"3f786850e387550fdab836ed7e6dc881de23001b","skipped":3,"replaced":2}"#;
+    let text = r#"{"version":1,"seed":18446744073709551615,"shuffle":"torch","epoch":2,"position":60,"rank":1,"world_size":4,"uneven":"pad","samples_per_epoch":401,"size":1000,"receipt":{"epoch":2,"torch_outputs":2997},"fingerprint":"3f786850e387550fdab836ed7e6dc881de23001b","skipped":3,"replaced":2,"last_good":417,"reloaded":false}"#;
     let (sampler, state) = example();
     assert_eq!(state.to_json(), text);
     assert_eq!(State::from_json(text).unwrap(), state);

@@ -66,7 +66,7 @@ proptest! {
     }
 }
 
-const NUMBERS: [&str; 9] = [
+const NUMBERS: [&str; 10] = [
     "seed",
     "epoch",
     "position",
@@ -76,6 +76,7 @@ const NUMBERS: [&str; 9] = [
     "size",
     "skipped",
     "replaced",
+    "last_good",
 ];
 
 fn hostile_number() -> impl Strategy<Value = u64> {
@@ -124,7 +125,7 @@ fn every_prefix_is_an_error() {
 fn fields_must_be_there_once_and_known() {
     let text = example().1.to_json();
     let object: serde_json::Map<String, Value> = serde_json::from_str(&text).unwrap();
-    assert_eq!(object.len(), 14);
+    assert_eq!(object.len(), 16);
     for field in object.keys() {
         let mut without = object.clone();
         without.remove(field);
@@ -185,6 +186,8 @@ fn impossible_values_are_refused_by_name() {
         ("fingerprint", json!(7), "fingerprint of the state is 7"),
         ("skipped", json!(61), "skipped of the state is 61: only 60"),
         ("replaced", json!(61), "replaced of the state is 61: only 60"),
+        ("last_good", json!(1000), "last_good of the state is 1000"),
+        ("reloaded", json!("no"), "reloaded of the state is \"no\""),
         (
             "receipt",
             json!({ "epoch": 1, "torch_outputs": 999 }),
@@ -214,6 +217,14 @@ fn impossible_values_are_refused_by_name() {
         let error = refused(field, value);
         assert!(error.contains(says), "{field}: {error}");
     }
+    let mut start: Value = serde_json::from_str(&with("position", json!(0))).unwrap();
+    (start["skipped"], start["replaced"]) = (json!(0), json!(0));
+    let error = State::from_json(&start.to_string()).unwrap_err().to_string();
+    assert!(error.contains("last_good of the state is 417: no slot"), "{error}");
+    // Of other sizes in epochs before, nothing is known.
+    let mut reloaded: Value = serde_json::from_str(&with("reloaded", json!(true))).unwrap();
+    reloaded["receipt"] = json!({ "epoch": 2, "torch_outputs": 77 });
+    assert!(State::from_json(&reloaded.to_string()).is_ok());
     // An unlimited string in a wrong place does not end up in the message.
     assert!(refused("seed", json!("9".repeat(100_000))).len() < 500);
     // Other orders draw nothing from the generator.

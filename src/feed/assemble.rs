@@ -68,7 +68,8 @@ fn source(settings: &Settings) -> Result<gst::Element, FeedError> {
         .number("world-size", settings.world_size.into())?
         .number("samples-per-epoch", settings.samples_per_epoch.unwrap_or(0))?
         .name("uneven", settings.uneven.as_str())?
-        .number("io-depth", settings.io_depth.into())?;
+        .number("io-depth", settings.io_depth.into())?
+        .choice("reload", settings.reload);
     if settings.samples_per_epoch == Some(0) {
         return Err(Part::refuse(
             "samples-per-epoch",

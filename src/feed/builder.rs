@@ -117,6 +117,13 @@ impl Builder {
         self
     }
 
+    /// Whether the location is read again before each epoch, for a dataset that changes. [`Prefetch::Complete`] prepares
+    /// nothing then; with [`Prefetch::Any`] an epoch is prepared from the dataset as it is at that time.
+    pub fn reload(mut self, reload: bool) -> Self {
+        self.0.reload = reload;
+        self
+    }
+
     /// Goes on where `state` says: a [`Batch::state`](super::Batch::state) or a [`Feed::state`]. Everything that decides what follows
     /// must be as it was (dataset, order, seed, share); batch size, threads and sizes of images may differ.
     pub fn resume(mut self, state: impl Into<String>) -> Self {

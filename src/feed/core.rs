@@ -16,11 +16,11 @@ use super::exchange::{Exchange, Pop};
 use super::stats::{BufferStats, FeedStats};
 use super::threads::StreamingThreads;
 use crate::elements::account::Account;
-use crate::elements::coordinator::{Coordinator, Registration, Requested};
+use crate::elements::coordinator::{Coordinator, Taken, Registration, Requested};
 use crate::elements::epoch_end::EpochEnd;
 use crate::elements::meta::BatchMeta;
 use crate::elements::util::lock;
-use crate::sampler::{Ledger, Sampler, SamplerConfig, Shuffle, State};
+use crate::sampler::{Ledger, Order, Sampler, SamplerConfig, Shuffle, State};
 
 /// This rank's share of each epoch.
 #[derive(Clone, Copy, Debug)]
@@ -40,11 +40,16 @@ impl Share {
             ..config
         })
         .ok()?;
-        let order = sampler.draw(&sampler.first());
-        Some(Self {
+        Some(Self::from(&sampler.draw(&sampler.first())))
+    }
+}
+
+impl From<&Order> for Share {
+    fn from(order: &Order) -> Self {
+        Self {
             slots: order.len(),
             listed: order.listed(),
-        })
+        }
     }
 }
 
@@ -125,9 +130,11 @@ impl Core {
         self.registration.coordinator()
     }
 
-    /// This rank's share of each epoch.
-    pub fn share(&self) -> Share {
-        self.share
+    /// This rank's share of `epoch`; of one that is not drawn, of each as the dataset was at the start.
+    pub fn share(&self, epoch: u64) -> Share {
+        self.coordinator()
+            .order(epoch)
+            .map_or(self.share, |order| Share::from(&order))
     }
 
     /// The state of what has been acknowledged.
@@ -248,12 +255,8 @@ impl Core {
                 }
                 Pop::End(end) => {
                     self.exchange.end(false);
-                    let state = self.coordinator().state_at(
-                        epoch,
-                        self.share.slots,
-                        end.ledger.skipped,
-                        end.ledger.replaced,
-                    );
+                    let taken = Taken::all(self.share(epoch).slots, &end.ledger);
+                    let state = self.coordinator().state_at(epoch, taken);
                     self.close_epoch(epoch, false, Some(end));
                     return self.acknowledge(&state.unwrap_or_default()).map(|()| None);
                 }
@@ -290,6 +293,7 @@ impl Core {
         let now = Instant::now();
         // Looked up without the cursor's lock; of use only where no batch of the epoch came.
         let before = self.coordinator().before(epoch);
+        let listed = self.share(epoch).listed;
         let mut cursor = lock(&self.cursor);
         if cursor.epoch != Some(epoch) || !std::mem::take(&mut cursor.open) {
             return false;
@@ -302,7 +306,7 @@ impl Core {
             .unwrap_or_else(|| Account::begin(epoch, before, asked, now));
         let report = match end {
             Some(end) => account.finish(end.ledger, now),
-            None => account.break_off(self.share.listed, now),
+            None => account.break_off(listed, now),
         };
         cursor.stats.epochs += 1;
         cursor.stats.last_epoch = Some((epoch, report.ledger));
@@ -335,7 +339,8 @@ impl Core {
             1.0,
             gst::SeekFlags::FLUSH,
             gst::SeekType::Set,
-            gst::format::Default::from_u64(self.share.slots),
+            // Behind every epoch's last slot; how many there are may not be known yet.
+            gst::format::Default::from_u64(i64::MAX.unsigned_abs()),
             gst::SeekType::None,
             gst::format::Default::NONE,
         );

@@ -84,14 +84,15 @@ impl Epoch {
     }
 
     /// Samples of this rank's share, without padding; those that a resumed feed has behind it among them.
+    /// With [`reload`](super::Builder::reload) this follows the dataset once the epoch has begun.
     pub fn listed(&self) -> u64 {
-        self.core.share().listed
+        self.core.share(self.number).listed
     }
 
     /// Samples that a whole epoch delivers if none is faulty: padding that makes ranks equal is included, what ranks lose so
     /// that they are equal is not.
     pub fn slots(&self) -> u64 {
-        self.core.share().slots
+        self.core.share(self.number).slots
     }
 
     /// What became of the epoch's samples, once it has ended or was left.

@@ -45,6 +45,7 @@ pub(super) struct Settings {
     pub samples_per_epoch: Option<u64>,
     pub uneven: Uneven,
     pub io_depth: u32,
+    pub reload: bool,
     pub state: Option<String>,
     pub state_location: Option<PathBuf>,
     /// `None`: as many as there are cores for this process.
@@ -82,6 +83,7 @@ impl Settings {
             samples_per_epoch: None,
             uneven: Uneven::default(),
             io_depth: 32,
+            reload: false,
             state: None,
             state_location: None,
             threads: None,

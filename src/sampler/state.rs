@@ -65,6 +65,11 @@ pub struct State {
     pub skipped: u64,
     /// Slots before `position` in which another sample was delivered.
     pub replaced: u64,
+    /// Position in the dataset of the sample delivered last before `position`, in whose stead faulty ones that follow
+    /// may be replaced; none at an epoch's ends.
+    pub last_good: Option<u64>,
+    /// Epochs before this one may have been drawn from a dataset of another size: it was read again in between.
+    pub reloaded: bool,
 }
 
 impl State {
@@ -92,6 +97,8 @@ impl State {
             fingerprint: fingerprint.into(),
             skipped: 0,
             replaced: 0,
+            last_good: None,
+            reloaded: false,
         }
     }
 
@@ -163,6 +170,15 @@ impl State {
             let problem = format!("only {} slots are behind", self.position);
             return Err(StateError::field("replaced", self.replaced, problem));
         }
+        if let Some(sample) = self.last_good {
+            if sample >= self.size {
+                let problem = format!("the dataset has {} samples", self.size);
+                return Err(StateError::field("last_good", sample, problem));
+            }
+            if self.position == 0 {
+                return Err(StateError::field("last_good", sample, "no slot is behind"));
+            }
+        }
         Ok(())
     }
 
@@ -176,6 +192,10 @@ impl State {
         let outputs = u128::from(self.receipt.torch_outputs);
         let whole = permutation == 0 || outputs.is_multiple_of(permutation);
         if whole && (least..=2 * least).contains(&outputs) {
+            return Ok(());
+        }
+        // How large the permutations were is not known.
+        if self.reloaded && self.shuffle == Shuffle::Torch && self.epoch > 0 {
             return Ok(());
         }
         Err(StateError::Field {
@@ -258,6 +278,8 @@ struct Unchecked {
     fingerprint: Value,
     skipped: Value,
     replaced: Value,
+    last_good: Value,
+    reloaded: Value,
 }
 
 impl TryFrom<Unchecked> for State {
@@ -280,6 +302,8 @@ impl TryFrom<Unchecked> for State {
             fingerprint: convert("fingerprint", unchecked.fingerprint)?,
             skipped: convert("skipped", unchecked.skipped)?,
             replaced: convert("replaced", unchecked.replaced)?,
+            last_good: convert("last_good", unchecked.last_good)?,
+            reloaded: convert("reloaded", unchecked.reloaded)?,
         };
         state.validate()?;
         Ok(state)

@@ -18,6 +18,7 @@ pub fn example() -> (Sampler, State) {
         position: 60,
         skipped: 3,
         replaced: 2,
+        last_good: Some(417),
         ..State::new(sampler.config(), &receipt, FINGERPRINT)
     };
     (sampler, state)

@@ -24,21 +24,24 @@
 mod boundary;
 mod context;
 mod registration;
+mod run;
 mod state_file;
+mod states;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 
 use gst::prelude::*;
 
-use super::epoch_end::EpochEnd;
-use crate::sampler::{Ledger, Order, Receipt, Sampler, SamplerConfig, State};
+use crate::sampler::{Order, Receipt, State};
 
 use boundary::Boundary;
+use run::Opened;
 
 pub use boundary::{Failure, Go, Requested};
 pub use registration::{Registration, SaveError};
+pub use run::{Drawn, Ordinary, Run, Taken};
+pub use states::load_state;
 
 pub use context::{CoordinatorHandle, answer, find};
 
@@ -57,24 +60,6 @@ pub enum Stage {
     Buffer,
     /// epochsink: it stands for the trainer, asks for epochs and acknowledges batches.
     Consumer,
-}
-
-/// What one run of an `epochsrc` draws.
-#[derive(Clone, Debug)]
-pub struct Run {
-    /// Order, shard and their configuration.
-    pub sampler: Sampler,
-    /// Fingerprint of the dataset.
-    pub fingerprint: String,
-    /// Where the state is saved at each acknowledgement, if anywhere.
-    pub state_location: Option<PathBuf>,
-}
-
-/// An epoch that has been drawn.
-#[derive(Clone, Debug)]
-struct Opened {
-    receipt: Receipt,
-    order: Order,
 }
 
 /// The feedback channel; see the [module](self).
@@ -112,6 +97,8 @@ struct Inner {
     flushing: bool,
     /// How many elements of each stage are there.
     stages: BTreeMap<Stage, usize>,
+    /// How many of an epoch's first frames a packer keeps, to fill up the last batch with.
+    kept: usize,
     /// The latest stage that was there in this run: while a pipeline stops, from sink to source, what an earlier one
     /// passes on is not consumed.
     latest: Option<Stage>,
@@ -125,17 +112,6 @@ struct Inner {
 pub type Recipe = dyn Fn() -> u64 + Send + Sync;
 /// Is told that something changed.
 pub type Listener = dyn Fn() + Send + Sync;
-
-/// Why an epoch is, or is not, prepared before it is asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ordinary {
-    /// Several ranks share the epochs.
-    WorldSize,
-    /// An epoch is only a part of the dataset.
-    SamplesPerEpoch,
-    /// The consumer may stop in the middle of an epoch.
-    StepBound,
-}
 
 impl Coordinator {
     /// A poisoned lock is used all the same: every change under it is a plain assignment.
@@ -163,13 +139,17 @@ impl Coordinator {
         self.notify();
     }
 
-    /// Makes a drawn epoch known.
-    pub fn open(&self, receipt: Receipt, order: Order) {
+    /// Makes an epoch known that was drawn from `drawn`.
+    pub fn open(&self, drawn: Drawn, receipt: Receipt, order: Order) {
         let mut inner = self.lock();
         inner
             .opened
             .retain(|opened| opened.receipt.epoch() != receipt.epoch());
-        inner.opened.push_back(Opened { receipt, order });
+        inner.opened.push_back(Opened {
+            receipt,
+            order,
+            drawn,
+        });
     }
 
     /// Changes the protocol's state and tells everybody who waits.
@@ -286,16 +266,6 @@ impl Coordinator {
         let inner = self.lock();
         let next = inner.boundary.next()?;
         inner.last.is_none_or(|last| next <= last).then_some(next)
-    }
-
-    /// The ledger of what an earlier run has taken of `epoch`.
-    pub fn before(&self, epoch: u64) -> Ledger {
-        let inner = self.lock();
-        let resumed = inner.resumed.as_ref().filter(|state| state.epoch == epoch);
-        match (resumed, inner.opened(epoch)) {
-            (Some(state), Some(opened)) => state.ledger(&opened.order),
-            _ => Ledger::default(),
-        }
     }
 
     /// The run has ended; only the state stays.
@@ -446,13 +416,15 @@ impl Coordinator {
     pub fn ordinary(&self) -> Option<Ordinary> {
         let inner = self.lock();
         let run = inner.run.as_ref()?;
-        let config = run.sampler.config();
+        let config = run.drawn.sampler.config();
         if config.world_size > 1 {
             Some(Ordinary::WorldSize)
         } else if config.samples_per_epoch.is_some() {
             Some(Ordinary::SamplesPerEpoch)
         } else if inner.step_bound {
             Some(Ordinary::StepBound)
+        } else if run.reload {
+            Some(Ordinary::Reload)
         } else {
             None
         }
@@ -481,6 +453,11 @@ impl Coordinator {
         (!self.has(Stage::Consumer)).then(|| self.register(Stage::Consumer))
     }
 
+    /// How many of an epoch's first frames are needed until its end. A run that resumes inside the epoch sends them again.
+    pub fn kept(&self) -> usize {
+        self.lock().kept
+    }
+
     /// Whether an element of `stage` is registered.
     pub fn has(&self, stage: Stage) -> bool {
         self.lock().stages.contains_key(&stage)
@@ -491,117 +468,9 @@ impl Coordinator {
         self.lock()
             .run
             .as_ref()
-            .map_or(1, |run| run.sampler.config().world_size)
+            .map_or(1, |run| run.drawn.sampler.config().world_size)
     }
 
-    /// The order of `epoch`, if it is one of those drawn last.
-    pub fn order(&self, epoch: u64) -> Option<Order> {
-        self.lock().opened(epoch).map(|opened| opened.order.clone())
-    }
-
-    /// The receipt of `epoch`, if it is one of those drawn last.
-    pub fn receipt(&self, epoch: u64) -> Option<Receipt> {
-        self.lock().opened(epoch).map(|opened| opened.receipt.clone())
-    }
-
-    /// The epoch that was drawn last.
-    pub fn newest(&self) -> Option<u64> {
-        self.lock().opened.back().map(|opened| opened.receipt.epoch())
-    }
-
-    /// The state after `position` slots of `epoch`, of which `skipped` were skipped (`replaced` of them replaced),
-    /// as JSON; `None` for an epoch that is not one of those drawn last.
-    pub fn state_at(&self, epoch: u64, position: u64, skipped: u64, replaced: u64) -> Option<String> {
-        let inner = self.lock();
-        let run = inner.run.as_ref()?;
-        let opened = inner.opened(epoch)?;
-        let config = run.sampler.config();
-        let state = State {
-            version: State::VERSION,
-            seed: config.seed,
-            shuffle: config.shuffle,
-            epoch,
-            position,
-            rank: config.rank,
-            world_size: config.world_size,
-            uneven: config.uneven,
-            samples_per_epoch: config.samples_per_epoch,
-            size: config.size,
-            receipt: opened.receipt.clone(),
-            fingerprint: run.fingerprint.clone(),
-            skipped,
-            replaced,
-        };
-        drop(inner);
-        Some(state.to_json())
-    }
-
-    /// The state at the start of the epoch behind `epoch`, which was broken off; `None` for an epoch that is not one of
-    /// those drawn last.
-    pub fn state_behind_break(&self, epoch: u64) -> Option<String> {
-        let inner = self.lock();
-        let run = inner.run.as_ref()?;
-        let next = run.sampler.next(&inner.opened(epoch)?.receipt, false);
-        let state = State::new(run.sampler.config(), &next, run.fingerprint.clone());
-        drop(inner);
-        Some(state.to_json())
-    }
-
-    /// What the current run draws; `None` before the first.
-    pub fn config(&self) -> Option<SamplerConfig> {
-        self.lock().run.as_ref().map(|run| run.sampler.config().clone())
-    }
-
-    /// Takes note that what lies before `state`, in `epoch`, has been consumed, as far as `stage` knows: it counts unless
-    /// a later stage was there in this run. Saves it if the run has a place for it.
-    ///
-    /// # Errors
-    /// The first time in a run that the state's file cannot be written; the state is noted all the same.
-    pub fn acknowledge(&self, stage: Stage, epoch: u64, state: &str) -> Result<(), SaveError> {
-        let mut inner = self.lock();
-        if state.is_empty() || inner.latest > Some(stage) {
-            return Ok(());
-        }
-        inner.state = Some(state.to_owned());
-        while inner
-            .opened
-            .front()
-            .is_some_and(|opened| opened.receipt.epoch() < epoch)
-        {
-            inner.opened.pop_front();
-        }
-        let Some(location) = inner.run.as_ref().and_then(|run| run.state_location.clone()) else {
-            return Ok(());
-        };
-        drop(inner);
-        match state_file::save(&location, state) {
-            Err(source) if !std::mem::replace(&mut self.lock().save_failed, true) => {
-                Err(SaveError { location, source })
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Acknowledges all of an epoch: also what came behind its last batch is done with, so that a run that resumes begins
-    /// with the next one.
-    ///
-    /// # Errors
-    /// As [`acknowledge`](Self::acknowledge).
-    pub fn acknowledge_end(&self, stage: Stage, end: &EpochEnd) -> Result<(), SaveError> {
-        let position = self.order(end.epoch).map_or(0, |order| order.len());
-        let state = self.state_at(end.epoch, position, end.ledger.skipped, end.ledger.replaced);
-        self.acknowledge(stage, end.epoch, &state.unwrap_or_default())
-    }
-
-    /// What was acknowledged last.
-    pub fn state(&self) -> Option<String> {
-        self.lock().state.clone()
-    }
-
-    /// Sets what the next run resumes from; `None` starts over.
-    pub fn set_state(&self, state: Option<String>) {
-        self.lock().state = state;
-    }
 }
 
 impl std::fmt::Debug for Coordinator {
@@ -630,14 +499,6 @@ pub fn hash(parts: impl IntoIterator<Item = String>) -> u64 {
         .iter()
         .take(8)
         .fold(0, |hash, byte| hash << 8 | u64::from(*byte))
-}
-
-/// Reads a state saved by an earlier run; `None` if there is none yet.
-///
-/// # Errors
-/// If the file is there and cannot be read.
-pub fn load_state(location: &std::path::Path) -> std::io::Result<Option<String>> {
-    state_file::load(location)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use gst::prelude::*;
 
 use super::super::epoch_end::EpochEnd;
 use super::super::meta::SampleMeta;
-use super::{Coordinator, Stage};
+use super::{Coordinator, Taken, Stage};
 
 /// The state cannot be saved. It is said once a run.
 #[derive(Debug, thiserror::Error)]
@@ -66,18 +66,20 @@ impl Registration {
     /// # Errors
     /// As [`Coordinator::acknowledge`].
     pub fn acknowledge_sample(&self, sample: &SampleMeta) -> Result<(), SaveError> {
-        if !self.counts() {
+        // One that is sent again was acknowledged when it was delivered.
+        if sample.again || !self.counts() {
             return Ok(());
         }
-        let SampleMeta {
-            epoch,
-            index,
-            skipped,
-            replaced,
-            ..
-        } = *sample;
-        let state = self.coordinator.state_at(epoch, index + 1, skipped, replaced);
-        self.acknowledge(epoch, &state.unwrap_or_default())
+        let state = self
+            .coordinator
+            .state_at(sample.epoch, Taken::up_to(sample));
+        self.acknowledge(sample.epoch, &state.unwrap_or_default())
+    }
+
+    /// Says that this element, a packer, needs the first `frames` of an epoch until its end.
+    pub fn keeps(&self, frames: usize) {
+        let mut inner = self.coordinator.lock();
+        inner.kept = inner.kept.max(frames);
     }
 
     /// [`Coordinator::acknowledge`] for this element's stage.
@@ -96,6 +98,9 @@ impl Drop for Registration {
             *count -= 1;
             if *count == 0 {
                 inner.stages.remove(&self.stage);
+                if self.stage == Stage::Pack {
+                    inner.kept = 0;
+                }
             }
         }
     }

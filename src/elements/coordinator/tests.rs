@@ -1,30 +1,52 @@
 #![allow(clippy::unwrap_used)]
 
+use std::path::PathBuf;
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
 use super::*;
-use crate::sampler::{SamplerConfig, Shuffle};
+use crate::dataset::Dataset;
+use crate::sampler::{Sampler, SamplerConfig, Shuffle};
 
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-fn coordinator(state_location: Option<PathBuf>) -> Arc<Coordinator> {
-    let sampler = Sampler::new(SamplerConfig::new(Shuffle::Keyed, 7, 10)).unwrap();
-    let coordinator = Arc::new(Coordinator::default());
-    let (first, order) = (sampler.first(), sampler.draw(&sampler.first()));
-    coordinator.begin(
-        Run {
-            sampler,
-            fingerprint: "f".into(),
-            state_location,
+/// A run of `config` without state's file. The dataset that it names is some; only its fingerprint counts.
+fn run_of(config: SamplerConfig) -> Run {
+    let list = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(list.path(), "a.jpg\n").unwrap();
+    Run {
+        drawn: Drawn {
+            sampler: Sampler::new(config).unwrap(),
+            dataset: Dataset::open(list.path()).unwrap(),
+            reloaded: false,
         },
-        first.epoch(),
-        None,
-        None,
-    );
-    coordinator.open(first, order);
+        state_location: None,
+        reload: false,
+    }
+}
+
+fn coordinator(state_location: Option<PathBuf>) -> Arc<Coordinator> {
+    let run = Run {
+        state_location,
+        ..run_of(SamplerConfig::new(Shuffle::Keyed, 7, 10))
+    };
+    let coordinator = Arc::new(Coordinator::default());
+    let drawn = run.drawn.clone();
+    let first = drawn.sampler.first();
+    let order = drawn.sampler.draw(&first);
+    coordinator.begin(run, first.epoch(), None, None);
+    coordinator.open(drawn, first, order);
     coordinator
+}
+
+fn taken(position: u64, skipped: u64, replaced: u64) -> Taken {
+    Taken {
+        position,
+        skipped,
+        replaced,
+        last_good: Some(3),
+    }
 }
 
 /// Waits for `epoch` on another thread; what the wait ended with comes through the channel.
@@ -77,17 +99,7 @@ fn the_last_stage_acknowledges() {
     pack.acknowledge(0, "packed").unwrap();
     assert_eq!(coordinator.state().as_deref(), Some("used"));
     // A new run forgets requests, not the state.
-    let sampler = Sampler::new(SamplerConfig::new(Shuffle::None, 0, 1)).unwrap();
-    coordinator.begin(
-        Run {
-            sampler,
-            fingerprint: String::new(),
-            state_location: None,
-        },
-        5,
-        None,
-        None,
-    );
+    coordinator.begin(run_of(SamplerConfig::new(Shuffle::None, 0, 1)), 5, None, None);
     assert_eq!(coordinator.state().as_deref(), Some("used"));
     assert!(pack.counts(), "nobody comes after it in this run");
 }
@@ -105,12 +117,7 @@ fn there_is_one_consumer() {
 fn behind_the_last_epoch_and_behind_the_end_there_is_none() {
     let coordinator = Coordinator::default();
     assert_eq!(coordinator.next(), None);
-    let sampler = Sampler::new(SamplerConfig::new(Shuffle::None, 0, 1)).unwrap();
-    let run = Run {
-        sampler,
-        fingerprint: String::new(),
-        state_location: None,
-    };
+    let run = run_of(SamplerConfig::new(Shuffle::None, 0, 1));
     coordinator.begin(run, 4, Some(5), None);
     assert_eq!(coordinator.next(), Some(5));
     coordinator.deliver(5);
@@ -122,31 +129,39 @@ fn behind_the_last_epoch_and_behind_the_end_there_is_none() {
 #[test]
 fn states_are_those_of_the_epochs_that_are_open() {
     let coordinator = coordinator(None);
-    let sampler = coordinator.lock().run.clone().unwrap().sampler;
-    let state = State::from_json(&coordinator.state_at(0, 4, 1, 1).unwrap()).unwrap();
+    let drawn = coordinator.lock().run.clone().unwrap().drawn;
+    let sampler = drawn.sampler.clone();
+    let state_at = |epoch, taken| State::from_json(&coordinator.state_at(epoch, taken)?).ok();
+    let state = state_at(0, taken(4, 2, 1)).unwrap();
     assert_eq!(
         (state.epoch, state.position, state.skipped, state.replaced),
-        (0, 4, 1, 1)
+        (0, 4, 2, 1)
     );
-    assert!(state.check(sampler.config(), "f").is_ok());
-    assert_eq!(coordinator.state_at(1, 0, 0, 0), None);
+    assert_eq!(state.last_good, Some(3));
+    assert!(state.check(sampler.config(), drawn.dataset.fingerprint()).is_ok());
+    // At its ends there is nothing of the epoch left to replace.
+    for position in [0, 10] {
+        assert_eq!(state_at(0, taken(position, 0, 0)).unwrap().last_good, None);
+    }
+    assert!(state_at(1, taken(0, 0, 0)).is_none());
 
     let mut receipt = sampler.first();
     for _ in 0..2 {
         receipt = sampler.next(&receipt, true);
-        coordinator.open(receipt.clone(), sampler.draw(&receipt));
+        coordinator.open(drawn.clone(), receipt.clone(), sampler.draw(&receipt));
     }
-    assert_eq!(coordinator.newest(), Some(2));
     assert!(coordinator.order(0).is_some(), "the consumer may be far behind");
     coordinator.acknowledge(Stage::Source, 1, "in epoch 1").unwrap();
     assert!(coordinator.order(0).is_none());
     assert_eq!(coordinator.order(1).unwrap().epoch(), 1);
-    assert_eq!(
-        State::from_json(&coordinator.state_at(2, 10, 0, 0).unwrap())
-            .unwrap()
-            .receipt,
-        receipt
-    );
+    assert_eq!(state_at(2, taken(10, 0, 0)).unwrap().receipt, receipt);
+    // Drawn from another dataset, as after a reload.
+    let other = run_of(SamplerConfig::new(Shuffle::Keyed, 7, 3)).drawn;
+    let receipt = sampler.next(&receipt, true);
+    let order = other.sampler.draw(&receipt);
+    coordinator.open(Drawn { reloaded: true, ..other }, receipt, order);
+    let of = |epoch| state_at(epoch, Taken::default()).map(|state| (state.size, state.reloaded));
+    assert_eq!((of(2), of(3)), (Some((10, false)), Some((3, true))));
 }
 
 #[test]
@@ -224,12 +239,7 @@ fn what_is_said_of_a_prepared_epoch_waits_until_it_is_delivered() {
 fn complete_preparation_needs_complete_epochs_of_one_rank() {
     let coordinator = Coordinator::default();
     let ordinary = |config: SamplerConfig| {
-        let run = Run {
-            sampler: Sampler::new(config).unwrap(),
-            fingerprint: String::new(),
-            state_location: None,
-        };
-        coordinator.begin(run, 0, None, None);
+        coordinator.begin(run_of(config), 0, None, None);
         coordinator.ordinary()
     };
     let config = SamplerConfig::new(Shuffle::Keyed, 7, 10);
@@ -244,6 +254,12 @@ fn complete_preparation_needs_complete_epochs_of_one_rank() {
         ..config.clone()
     };
     assert_eq!(ordinary(part), Some(Ordinary::SamplesPerEpoch));
+    let reload = Run {
+        reload: true,
+        ..run_of(config.clone())
+    };
+    coordinator.begin(reload, 0, None, None);
+    assert_eq!(coordinator.ordinary(), Some(Ordinary::Reload));
     coordinator.set_step_bound(true);
     assert_eq!(ordinary(config), Some(Ordinary::StepBound));
 }

@@ -45,6 +45,9 @@ pub enum PrefetchReason {
         nick = "step-bound"
     )]
     StepBound,
+    /// The dataset is read again before each epoch.
+    #[enum_value(name = "Reload: the dataset is read again before each epoch", nick = "reload")]
+    Reload,
     /// There is no room yet.
     #[enum_value(name = "Budget: what is left of this epoch fills the buffer", nick = "budget")]
     Budget,
@@ -56,6 +59,7 @@ impl From<Ordinary> for PrefetchReason {
             Ordinary::WorldSize => Self::WorldSize,
             Ordinary::SamplesPerEpoch => Self::SamplesPerEpoch,
             Ordinary::StepBound => Self::StepBound,
+            Ordinary::Reload => Self::Reload,
         }
     }
 }

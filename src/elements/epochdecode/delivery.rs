@@ -27,6 +27,8 @@ pub(super) struct Delivery {
     pub discont: bool,
     /// This epoch failed while it was prepared: what still comes of it is thrown away.
     pub failed: Option<u64>,
+    /// What comes is sent again, from before the place where the run resumed.
+    pub again: bool,
     /// It has been said that skip acts as replace.
     pub announced: bool,
 }
@@ -160,10 +162,14 @@ impl EpochDecode {
         if place.stamped && delivery.failed == Some(place.sample.epoch) {
             return Ok(());
         }
+        let again = place.sample.again;
+        if std::mem::replace(&mut delivery.again, again) && !again {
+            delivery.resolver.resume();
+        }
         let mut out = Vec::new();
         match result {
             Ok(decoded) => {
-                {
+                if !again {
                     let mut stats = lock(&self.stats);
                     stats.decoded += 1;
                     stats.warnings += u64::from(decoded.warnings > 0);
@@ -181,6 +187,9 @@ impl EpochDecode {
             }
             Err(reason) => self.fault(delivery, place, &reason, &mut out)?,
         }
+        if again && self.kept() == 0 {
+            return Ok(());
+        }
         for (place, (frame, info)) in out {
             self.push_frame(delivery, &place, frame, info)?;
         }
@@ -195,7 +204,7 @@ impl EpochDecode {
         reason: &str,
         out: &mut Vec<(Place, (gst::Buffer, gst_video::VideoInfo))>,
     ) -> Result<(), gst::FlowError> {
-        lock(&self.stats).faults += 1;
+        let again = place.sample.again;
         let registration = self.registration();
         let coordinator = registration
             .as_ref()
@@ -204,6 +213,12 @@ impl EpochDecode {
         let what = faults::describe(&place.sample);
         let epoch = place.sample.epoch;
         let in_epoch = place.stamped.then_some(epoch);
+        if again && self.kept() == 0 && action != OnError::Replace {
+            return Ok(());
+        }
+        // Those that an earlier run met.
+        let before = place.sample.skipped;
+        lock(&self.stats).faults += u64::from(!again);
         if action == OnError::Fail {
             let remedy = "Repair or remove the file, or set on-error=skip or on-error=replace";
             self.fail(in_epoch, format!("Cannot use {what}: {reason}"), remedy)?;
@@ -222,7 +237,7 @@ impl EpochDecode {
             }
         }
         if action == OnError::Replace {
-            lock(&self.stats).replaced += 1;
+            lock(&self.stats).replaced += u64::from(!again);
             delivery.resolver.replace(place, out);
         } else {
             delivery.resolver.skip(&place);
@@ -230,8 +245,8 @@ impl EpochDecode {
         let samples = coordinator
             .and_then(|coordinator| coordinator.order(epoch))
             .map(|order| order.len());
-        let faults = delivery.resolver.faults();
-        if delivery.limit.exceeded(faults, samples) {
+        let faults = before + delivery.resolver.faults();
+        if !again && delivery.limit.exceeded(faults, samples) {
             let message =
                 format!("Too many faulty samples: {faults} in epoch {epoch}; the last is {what}: {reason}");
             let remedy = format!(
@@ -269,7 +284,7 @@ impl EpochDecode {
         }
         {
             let frame = frame.make_mut();
-            if std::mem::take(&mut delivery.discont) {
+            if !place.sample.again && std::mem::take(&mut delivery.discont) {
                 frame.set_flags(gst::BufferFlags::DISCONT);
             } else {
                 frame.unset_flags(gst::BufferFlags::DISCONT);
@@ -315,6 +330,12 @@ impl EpochDecode {
         {
             error.warn(&*self.obj());
         }
+    }
+
+    /// How many of an epoch's first frames somebody downstream needs again.
+    fn kept(&self) -> usize {
+        self.registration()
+            .map_or(0, |registration| registration.coordinator().kept())
     }
 
     fn world_size(&self) -> u32 {

@@ -247,6 +247,7 @@ impl EpochDecode {
                     delivery.resolver.end();
                     delivery.discont = true;
                     delivery.failed = None;
+                    delivery.again = false;
                 }
                 self.queue.start();
                 self.start_task().is_ok() && forwarded

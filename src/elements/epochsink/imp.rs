@@ -14,7 +14,7 @@ use gst_base::prelude::*;
 use gst_base::subclass::prelude::*;
 
 use super::super::account::{Account, EpochReport};
-use super::super::coordinator::{self, Registration, Requested};
+use super::super::coordinator::{self, Registration, Requested, Taken};
 use super::super::epoch_end::EpochEnd;
 use super::super::meta::{BatchMeta, GainsMeta, SampleMeta};
 use super::super::util::{Statistics, lock, nanoseconds_since};
@@ -240,6 +240,10 @@ impl EpochSink {
             // Said before, but in an answer that got lost: that to an epoch's last batch, pushed with the epoch's end.
             return Err(gst::FlowError::Eos);
         }
+        if SampleMeta::get(buffer).is_some_and(|sample| sample.again) {
+            // For a packer in another branch.
+            return Ok(gst::FlowSuccess::Ok);
+        }
         let now = Instant::now();
         let wait = now.saturating_duration_since(session.ready);
         let order = |session: &Session, epoch| {
@@ -329,7 +333,7 @@ impl EpochSink {
         };
         let state = session.registration.as_ref().and_then(|registration| {
             let coordinator = registration.coordinator();
-            coordinator.state_at(sample.epoch, sample.index + 1, sample.skipped, sample.replaced)
+            coordinator.state_at(sample.epoch, Taken::up_to(&sample))
         });
         BatchMeta {
             epoch: sample.epoch,

@@ -83,6 +83,7 @@ pub struct EpochSrc {
     #[property(name = "auto-advance", get, set = Self::set_auto_advance, type = bool, member = auto_advance, default = true, nick = "Auto-advance", blurb = "Go on to the next epoch without being asked, where no epochsink or application asks", mutable_playing)]
     #[property(name = "state-location", get, set, type = Option<std::path::PathBuf>, member = state_location, nick = "State location", blurb = "File the state is loaded from at the start and saved to whenever a batch has been consumed", mutable_ready)]
     #[property(name = "on-error", get, set, type = OnError, member = on_error, nick = "On error", blurb = "What is done about an unusable file where the decoder is not epochdecode (which has its own)", mutable_ready, builder(OnError::default()))]
+    #[property(name = "reload", get, set, type = bool, member = reload, default = false, nick = "Reload", blurb = "Read the location again before each epoch, for a dataset that changes", mutable_ready)]
     settings: Mutex<Settings>,
     #[property(name = "state", get = Self::state, set = Self::set_state, type = Option<String>, nick = "State", blurb = "Where the consumer is, as JSON; set it to resume there, or to the empty string to start over", mutable_ready)]
     /// `state` was set to start over: the file is not loaded at the next start.
@@ -252,6 +253,25 @@ impl EpochSrc {
         BaseSrcImplExt::parent_event(self, &event)
     }
 
+    /// Says which dataset is drawn from.
+    fn dataset_message(&self, run: &Run) -> gst::Message {
+        let dataset = &run.reader.dataset;
+        let fields = gst::Structure::builder("epochfeed-dataset")
+            .field("location", dataset.location().to_string_lossy().as_ref())
+            .field("samples", dataset.len())
+            .field("fingerprint", dataset.fingerprint())
+            .build();
+        gst::message::Element::builder(fields).src(&*self.obj()).build()
+    }
+
+    /// Makes what this element contributes to the pixels known.
+    fn set_recipe(&self, run: &Run) {
+        let hash = run.recipe();
+        let recipe: Arc<coordinator::Recipe> = Arc::new(move || hash);
+        self.coordinator.set_recipe("epochsrc", &recipe);
+        *lock(&self.recipe) = Some(recipe);
+    }
+
     /// The state this run resumes from: what was set or kept, else the file.
     fn resume_state(&self, settings: &Settings) -> Result<Option<String>, gst::ErrorMessage> {
         let start_over = *lock(&self.start_over);
@@ -352,33 +372,20 @@ impl BaseSrcImpl for EpochSrc {
         let settings = lock(&self.settings).clone();
         let state = self.resume_state(&settings)?;
         let run = Run::prepare(&settings, state.as_deref())?;
-        let message = gst::message::Element::builder(
-            gst::Structure::builder("epochfeed-dataset")
-                .field(
-                    "location",
-                    run.reader.dataset.location().to_string_lossy().as_ref(),
-                )
-                .field("samples", run.reader.dataset.len())
-                .field("fingerprint", run.reader.dataset.fingerprint())
-                .build(),
-        );
-        let _ = self.obj().post_message(message.src(&*self.obj()).build());
+        let _ = self.obj().post_message(self.dataset_message(&run));
         *lock(&self.stats) = Stats::default();
         self.coordinator.begin(
             coordinator::Run {
-                sampler: run.reader.sampler.clone(),
-                fingerprint: run.reader.dataset.fingerprint().to_owned(),
+                drawn: run.drawn(),
                 state_location: settings.state_location,
+                reload: settings.reload,
             },
             run.reader.epoch(),
             run.last,
             run.resumed.clone(),
         );
         *lock(&self.start_over) = false;
-        let hash = run.recipe();
-        let recipe: Arc<coordinator::Recipe> = Arc::new(move || hash);
-        self.coordinator.set_recipe("epochsrc", &recipe);
-        *lock(&self.recipe) = Some(recipe);
+        self.set_recipe(&run);
         *lock(&self.run) = Some(run);
         Ok(())
     }
@@ -418,23 +425,30 @@ impl BaseSrcImpl for EpochSrc {
         let Some(target) = lock(&self.target).take() else {
             return true;
         };
-        let known = self.coordinator.receipt(target.epoch);
+        let known = self.coordinator.drawn(target.epoch);
         if let Some(run) = &mut *lock(&self.run) {
             // An epoch that was asked for and left at once may not have been drawn yet.
-            let Some(receipt) = known.or_else(|| run.reader.receipt_of(target.epoch)) else {
-                return false;
+            let receipt = match known {
+                Some((drawn, receipt)) => {
+                    (run.reader.dataset, run.reader.sampler) = (drawn.dataset, drawn.sampler);
+                    receipt
+                }
+                None => match run.reader.receipt_of(target.epoch) {
+                    Some(receipt) => receipt,
+                    None => return false,
+                },
             };
             let exhausted = !self.coordinator.is_broken_off(target.epoch);
             run.reader.seek(receipt, target.position, exhausted);
             run.begin_epoch();
-            run.start = target.position;
-            if target.state.is_none() {
-                let order = run.reader.order();
-                run.passed_over = target.position.min(order.len()) - order.padded_before(target.position);
+            run.start = target.position.min(run.reader.order().len());
+            match &target.state {
+                Some(state) => run.resume(state),
+                None => run.passed_over = run.start - run.reader.order().padded_before(run.start),
             }
-            if let Some(state) = &target.state {
-                (run.skipped_before, run.replaced_before) = (state.skipped, state.replaced);
-            }
+            // In its middle, positions are those of the dataset that it was drawn from.
+            run.current |= run.start > 0;
+            self.set_recipe(run);
         }
         self.coordinator.flushed(target.epoch, target.state);
         true
@@ -480,8 +494,8 @@ impl PushSrcImpl for EpochSrc {
             lock(&self.stats).wait_output += nanoseconds_since(start);
         }
         // Being asked for the next buffer means that the last one was taken.
-        if let Some((epoch, position, skipped, replaced)) = run.pushed.take()
-            && let Some(state) = self.coordinator.state_at(epoch, position, skipped, replaced)
+        if let Some((epoch, taken)) = run.pushed.take()
+            && let Some(state) = self.coordinator.state_at(epoch, taken)
             && let Err(error) = self.coordinator.acknowledge(Stage::Source, epoch, &state)
         {
             error.warn(&*self.obj());

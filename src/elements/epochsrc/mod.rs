@@ -14,6 +14,14 @@
  * there is one, by the action signal `next-epoch`, or, with `auto-advance`, by itself. The end of an epoch is a
  * SEGMENT_DONE event; EOS comes after the last epoch only.
  *
+ * With `reload` the location is read again before each epoch, so that files may come and go between epochs. The epoch
+ * that runs keeps the listing that it was drawn from; a state inside an epoch names it, and a run can resume there only
+ * as long as the dataset is the same. `epochbuffer prefetch=complete` prepares nothing then.
+ *
+ * A run that resumes in the middle of an epoch reads some of the samples before that place again, where something
+ * downstream has to repeat them: the last one, which may stand in for a faulty one, and the epoch's first ones for
+ * `nhwcpack last-batch=pad`. They are marked `again` in their meta.
+ *
  * A file that is missing, unreadable or empty is passed on as an empty GAP buffer that names the fault, so that
  * epochdecode applies its `on-error` to all faults alike. With another decoder this element applies its own.
  *
@@ -30,6 +38,7 @@ mod imp;
 mod reader;
 mod run;
 mod settings;
+mod start;
 
 use glib::prelude::*;
 

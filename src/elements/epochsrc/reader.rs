@@ -85,6 +85,23 @@ impl Reader {
         })
     }
 
+    /// Reads a slot that is already behind, on its own.
+    pub fn read_again(&self, position: u64, slot: Slot) -> Read {
+        Read {
+            position,
+            slot,
+            content: self.dataset.open_ahead(slot.dataset_index).read(),
+        }
+    }
+
+    /// Draws the epoch from `dataset` instead, at its start.
+    pub fn reload(&mut self, dataset: Dataset, sampler: Sampler) {
+        self.order = sampler.draw(&self.receipt);
+        (self.dataset, self.sampler) = (dataset, sampler);
+        self.position = 0;
+        self.ahead.clear();
+    }
+
     /// Starts at `position` of the epoch of `receipt`, of which nothing is opened yet. `exhausted` says whether the epoch
     /// is taken to its end then.
     pub fn seek(&mut self, receipt: Receipt, position: u64, exhausted: bool) {

@@ -3,13 +3,13 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
-use super::super::coordinator::hash;
+use super::super::coordinator::{Drawn, Taken, hash};
 use super::super::faults::{OnError, Place, Resolver};
 use super::reader::Reader;
 use super::settings::Settings;
-use crate::dataset::{Dataset, parse_location};
+use super::start::{OpenError, Start, open};
 use crate::decode::Format;
-use crate::sampler::{Sampler, State};
+use crate::sampler::{Slot, State};
 
 /// What comes next in the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +30,8 @@ pub(super) enum Phase {
 
 /// One start-to-stop of the element; owned by the streaming thread while it works.
 pub(super) struct Run {
+    /// The properties as they were at the start.
+    settings: Settings,
     pub reader: Reader,
     pub phase: Phase,
     /// The last epoch; `None` without end.
@@ -40,6 +42,14 @@ pub(super) struct Run {
     pub passed_over: u64,
     /// The state that the run resumes from, if in the middle of an epoch.
     pub resumed: Option<State>,
+    /// See [`State::reloaded`].
+    pub reloaded: bool,
+    /// The dataset has been read for the epoch that begins; with `reload` that is done for each.
+    pub current: bool,
+    /// What is sent again before the run goes on in the middle of an epoch, as long as it does that.
+    pub again: Option<VecDeque<(u64, Slot)>>,
+    /// The sample delivered last before `start`.
+    pub last_good: Option<u64>,
     /// No buffer of the current epoch has been pushed yet: the first is a discontinuity.
     pub fresh: bool,
     pub framerate: gst::Fraction,
@@ -54,8 +64,8 @@ pub(super) struct Run {
     pub resolver: Resolver<Encoded>,
     /// What is to be pushed next.
     pub ready: VecDeque<(Place, Encoded)>,
-    /// State behind the buffer that was pushed last: (epoch, position, skipped, replaced).
-    pub pushed: Option<(u64, u64, u64, u64)>,
+    /// Epoch and place behind the buffer that was pushed last.
+    pub pushed: Option<(u64, Taken)>,
     pub caps: Option<Format>,
     /// When the last buffer was handed to the base class.
     pub handed_over: Option<Instant>,
@@ -71,38 +81,19 @@ pub(super) struct Encoded {
 impl Run {
     /// Opens the dataset and finds the place to start at: behind `state`, if there is one.
     pub fn prepare(settings: &Settings, state: Option<&str>) -> Result<Self, gst::ErrorMessage> {
-        let usage = |message: String| gst::error_msg!(gst::ResourceError::Settings, ("{message}"));
-        let location = settings
-            .location
-            .as_deref()
-            .filter(|location| !location.is_empty())
-            .ok_or_else(|| {
-                usage("No location is set: set it to a folder of images, a list of paths, or an image".into())
-            })?;
-        let dataset = parse_location(location)
-            .and_then(|path| Dataset::open(&path))
-            .map_err(|error| {
-                gst::error_msg!(
-                    gst::ResourceError::OpenRead,
-                    ("{error}"),
-                    ["location={location:?}"]
-                )
-            })?;
         let epochs = match settings.epochs {
             0 => {
-                return Err(usage(
-                    "epochs is 0: set it to at least 1, or to -1 for no end".into(),
+                return Err(gst::error_msg!(
+                    gst::ResourceError::Settings,
+                    ("epochs is 0: set it to at least 1, or to -1 for no end")
                 ));
             }
             epochs => u64::try_from(epochs).ok().map(|epochs| epochs - 1),
         };
-        let sampler =
-            Sampler::new(settings.sampler_config(dataset.len())).map_err(|error| usage(error.to_string()))?;
-
-        let mut resumed = None;
-        let mut start = (sampler.first(), 0, 0, 0);
-        if let Some(json) = state {
-            let refused = |error: &dyn std::fmt::Display| {
+        let (dataset, sampler) = open(settings)?;
+        let start = match state {
+            None => Start::of(&sampler),
+            Some(json) => Start::behind(json, &dataset, &sampler, settings.reload).map_err(|error| {
                 gst::error_msg!(
                     gst::ResourceError::Settings,
                     ("The state cannot be resumed: {error}"),
@@ -110,31 +101,26 @@ impl Run {
                         "Restore what it was made with, or set state=\"\" (and remove the state-location file) to start over"
                     ]
                 )
-            };
-            let state = State::from_json(json).map_err(|error| refused(&error))?;
-            state
-                .check(sampler.config(), dataset.fingerprint())
-                .map_err(|error| refused(&error))?;
-            start = if state.position < sampler.draw(&state.receipt).len() {
-                resumed = (state.position > 0).then(|| state.clone());
-                (state.receipt, state.position, state.skipped, state.replaced)
-            } else {
-                (sampler.next(&state.receipt, true), 0, 0, 0)
-            };
-        }
-        let (receipt, position, skipped_before, replaced_before) = start;
+            })?,
+        };
+        let resumed = start.resumed;
+        let (receipt, position) = (start.receipt, resumed.as_ref().map_or(0, |state| state.position));
         let io_depth = usize::try_from(settings.io_depth).unwrap_or(usize::MAX);
-        Ok(Self {
+        let mut run = Self {
             phase: Phase::Beginning,
             last: epochs.map(|more| receipt.epoch().saturating_add(more)),
             start: position,
             passed_over: 0,
-            resumed,
+            resumed: resumed.clone(),
+            reloaded: settings.reload || start.reloaded,
+            current: true,
+            again: None,
+            last_good: None,
             fresh: true,
             framerate: settings.framerate,
             slots: 0,
-            skipped_before,
-            replaced_before,
+            skipped_before: 0,
+            replaced_before: 0,
             on_error: settings.on_error.for_world(settings.world_size),
             announced: false,
             resolver: Resolver::default(),
@@ -142,14 +128,68 @@ impl Run {
             pushed: None,
             caps: None,
             handed_over: None,
+            settings: settings.clone(),
             reader: Reader::new(dataset, sampler, receipt, position, io_depth),
-        })
+        };
+        if let Some(state) = &resumed {
+            run.resume(state);
+        }
+        Ok(run)
+    }
+
+    /// What lies before its place in the epoch was taken earlier, with `state` behind it.
+    pub fn resume(&mut self, state: &State) {
+        (self.skipped_before, self.replaced_before) = (state.skipped, state.replaced);
+        self.last_good = state.last_good;
+    }
+
+    /// Reads the location again, and draws the epoch that begins from what is there now. True if it has changed.
+    pub fn reload(&mut self) -> Result<bool, OpenError> {
+        let (dataset, sampler) = open(&self.settings)?;
+        let changed = dataset.fingerprint() != self.reader.dataset.fingerprint();
+        self.reader.reload(dataset, sampler);
+        self.current = true;
+        Ok(changed)
+    }
+
+    /// What the current epoch is drawn from.
+    pub fn drawn(&self) -> Drawn {
+        Drawn {
+            sampler: self.reader.sampler.clone(),
+            dataset: self.reader.dataset.clone(),
+            reloaded: self.reloaded,
+        }
+    }
+
+    /// Slots before the place where the run resumes in its epoch that are needed again: its first ones, of which a packer
+    /// keeps `kept` frames, and the sample delivered last, where it may have to stand in for faulty ones.
+    pub fn needed_again(&self, kept: u64, may_replace: bool) -> VecDeque<(u64, Slot)> {
+        let order = self.reader.order();
+        if self.start == 0 || self.start >= order.len() {
+            return VecDeque::new();
+        }
+        let first = match kept {
+            0 => 0,
+            // Some of them may have given no frame.
+            kept => self.start.min(kept.saturating_add(self.skipped_before)),
+        };
+        let mut again: VecDeque<_> = (0..first)
+            .filter_map(|position| Some((position, order.slot(position)?)))
+            .collect();
+        // Also behind all of them: they may be faulty ones that it stood in for, coming after them.
+        if let Some(dataset_index) = self.last_good.filter(|_| may_replace) {
+            let pad = false;
+            again.push_back((self.start - 1, Slot { dataset_index, pad }));
+        }
+        again
     }
 
     /// Begins the epoch that the reader is at.
     pub fn begin_epoch(&mut self) {
         (self.skipped_before, self.replaced_before, self.start) = (0, 0, 0);
         self.passed_over = 0;
+        (self.again, self.last_good) = (None, None);
+        self.current = !self.settings.reload;
         self.resolver.end();
         self.ready.clear();
         self.pushed = None;

@@ -83,6 +83,7 @@ pub(super) struct Settings {
     pub auto_advance: bool,
     pub state_location: Option<PathBuf>,
     pub on_error: OnError,
+    pub reload: bool,
 }
 
 impl Default for Settings {
@@ -101,6 +102,7 @@ impl Default for Settings {
             auto_advance: true,
             state_location: None,
             on_error: OnError::default(),
+            reload: false,
         }
     }
 }

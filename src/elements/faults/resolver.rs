@@ -75,6 +75,16 @@ impl<T: Clone> Resolver<T> {
         }
     }
 
+    /// What came so far was delivered in an earlier run and is not counted in this one; the good sample delivered last
+    /// stays at hand.
+    pub fn resume(&mut self) {
+        let last = self.last.take();
+        *self = Self {
+            last,
+            ..Self::default()
+        };
+    }
+
     /// How many samples of this epoch were faulty so far.
     pub fn faults(&self) -> u64 {
         self.faults
@@ -188,6 +198,34 @@ mod tests {
                 good: 0
             }
         );
+    }
+
+    #[test]
+    fn what_an_earlier_run_delivered_replaces_but_does_not_count() {
+        let (mut resolver, mut out) = (Resolver::default(), Vec::new());
+        resolver.replace(place(0), &mut out);
+        resolver.good(place(1), 'a', true, &mut out);
+        resolver.skip(&place(2));
+        resolver.resume();
+        out.clear();
+        resolver.replace(place(3), &mut out);
+        assert_eq!(seen(&out), [(3, 101, 103, 1, 1, 'a')]);
+        resolver.resume();
+        assert_eq!(
+            resolver.end(),
+            Outcome {
+                faults: 0,
+                skipped: 0,
+                replaced: 0,
+                good: 0
+            }
+        );
+        // Nor do faulty ones wait for a good one of this run.
+        out.clear();
+        resolver.replace(place(0), &mut out);
+        resolver.resume();
+        resolver.good(place(1), 'b', true, &mut out);
+        assert_eq!(seen(&out), [(1, 101, -1, 0, 0, 'b')]);
     }
 
     #[test]

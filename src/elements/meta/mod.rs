@@ -59,6 +59,7 @@ mod tests {
             seed: 1 << 63,
             recipe: 7,
             prepared: true,
+            again: true,
             pad: true,
             replaced_from: 5,
             fault: Some("empty file".into()),

@@ -17,6 +17,9 @@ pub struct SampleMeta {
     pub recipe: u64,
     /// Prepared ahead, before the consumer asked for the epoch.
     pub prepared: bool,
+    /// Delivered before, and sent again after a resume only so that it can be repeated: to stand in for a faulty sample,
+    /// or to fill up the last batch. Not part of what is delivered now.
+    pub again: bool,
     /// Repeated so that all ranks or batches have the same size; not counted as delivered.
     pub pad: bool,
     /// Index in the dataset of the faulty sample whose place this one takes, or -1.
@@ -50,6 +53,7 @@ impl SampleMeta {
             seed: fields.get("seed").ok()?,
             recipe: fields.get("recipe").ok()?,
             prepared: fields.get("prepared").ok()?,
+            again: fields.get("again").ok()?,
             pad: fields.get("pad").ok()?,
             replaced_from: fields.get("replaced-from").ok()?,
             fault: fields.get("fault").ok(),
@@ -74,6 +78,7 @@ impl SampleMeta {
         fields.set("seed", self.seed);
         fields.set("recipe", self.recipe);
         fields.set("prepared", self.prepared);
+        fields.set("again", self.again);
         fields.set("pad", self.pad);
         fields.set("replaced-from", self.replaced_from);
         match &self.fault {

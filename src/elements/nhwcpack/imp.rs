@@ -11,7 +11,7 @@ use gst::glib;
 use gst::prelude::*;
 use gst::subclass::prelude::*;
 
-use super::super::coordinator::{self, Registration, Stage};
+use super::super::coordinator::{self, Taken, Registration, Stage};
 use super::super::epoch_end::EpochEnd;
 use super::super::faults;
 use super::super::util::{Statistics, lock, nanoseconds_since};
@@ -30,6 +30,8 @@ struct Stream {
     spec: PackSpec,
     batch_size: usize,
     last_batch: LastBatch,
+    /// How many of the epoch's first frames are kept to fill up its last batch.
+    kept: usize,
     workers: Client,
     registration: Option<Registration>,
     /// What the frames' caps say, and whether their gains are still to be applied.
@@ -112,12 +114,18 @@ impl NhwcPack {
         let workers = Client::new(threads)
             .map_err(|error| gst::error_msg!(gst::ResourceError::NoSpaceLeft, ("{error}")))?;
         *lock(&self.stats) = Stats::default();
+        let batch_size = usize::try_from(settings.batch_size).unwrap_or(usize::MAX);
+        let kept = match settings.last_batch {
+            LastBatch::Pad => batch_size - 1,
+            LastBatch::Partial | LastBatch::Drop => 0,
+        };
         *lock(&self.stream) = Some(Stream {
             spec,
-            batch_size: usize::try_from(settings.batch_size).unwrap_or(usize::MAX),
+            batch_size,
             last_batch: settings.last_batch,
             workers,
-            registration: self.find_coordinator(),
+            registration: self.find_coordinator(kept),
+            kept,
             input: None,
             pool: None,
             caps: None,
@@ -132,8 +140,10 @@ impl NhwcPack {
     }
 
     /// The entry with the epochsrc upstream, if there is one.
-    fn find_coordinator(&self) -> Option<Registration> {
-        coordinator::find(&self.sink_pad).map(|coordinator| coordinator.register(Stage::Pack))
+    fn find_coordinator(&self, kept: usize) -> Option<Registration> {
+        let registration = coordinator::find(&self.sink_pad)?.register(Stage::Pack);
+        registration.keeps(kept);
+        Some(registration)
     }
 
     /// Does `work` with the stream in hand; `otherwise` where there is none.
@@ -147,12 +157,6 @@ impl NhwcPack {
     }
 
     fn chain(&self, stream: &mut Stream, buffer: gst::Buffer) -> Result<gst::FlowSuccess, gst::FlowError> {
-        {
-            let mut stats = lock(&self.stats);
-            stats.frames += 1;
-            let waited = stats.idle_since.take().map_or(0, nanoseconds_since);
-            stats.wait_input += waited;
-        }
         let Some((_, deferred)) = stream.input else {
             gst::element_imp_error!(
                 self,
@@ -162,7 +166,6 @@ impl NhwcPack {
             return Err(gst::FlowError::NotNegotiated);
         };
         let number = stream.number;
-        stream.number += 1;
         let frame = Frame::new(buffer, number, deferred).map_err(|error| {
             gst::element_imp_error!(
                 self,
@@ -171,6 +174,21 @@ impl NhwcPack {
             );
             gst::FlowError::Error
         })?;
+        if frame.sample.again {
+            // Sent for this only, the last of them perhaps twice; see `Coordinator::kept`.
+            let known = |first: &Frame| first.sample.index >= frame.sample.index;
+            if stream.first.len() < stream.kept && !stream.first.last().is_some_and(known) {
+                stream.first.push(frame);
+            }
+            return Ok(gst::FlowSuccess::Ok);
+        }
+        stream.number += 1;
+        {
+            let mut stats = lock(&self.stats);
+            stats.frames += 1;
+            let waited = stats.idle_since.take().map_or(0, nanoseconds_since);
+            stats.wait_input += waited;
+        }
         // An element in between may have swallowed the end of an epoch: no batch holds samples of two.
         let epoch = |frame: &Frame| frame.stamped.then_some(frame.sample.epoch);
         if stream
@@ -178,14 +196,20 @@ impl NhwcPack {
             .first()
             .is_some_and(|first| epoch(first) != epoch(&frame))
         {
-            self.complete(stream)?;
+            self.complete(stream, None)?;
         }
-        if stream.last_batch == LastBatch::Pad && stream.first.len() + 1 < stream.batch_size {
+        if stream.batches == 0 && stream.frames.is_empty() && frame.stamped {
+            // Of an epoch that the run resumes in, the first batches are behind.
+            let sample = &frame.sample;
+            let left_out = sample.skipped.saturating_sub(sample.replaced);
+            stream.batches = sample.index.saturating_sub(left_out) / stream.batch_size as u64;
+        }
+        if stream.first.len() < stream.kept {
             stream.first.push(frame.clone());
         }
         stream.frames.push(frame);
         let result = if stream.frames.len() >= stream.batch_size {
-            self.emit(stream)
+            self.emit(stream, None)
         } else {
             Ok(gst::FlowSuccess::Ok)
         };
@@ -273,8 +297,8 @@ impl NhwcPack {
             .map_err(|flow| glib::bool_error!("no buffer to write to: {flow}"))
     }
 
-    /// Packs and pushes what has been gathered.
-    fn emit(&self, stream: &mut Stream) -> Result<gst::FlowSuccess, gst::FlowError> {
+    /// Packs and pushes what has been gathered. With `end`, nothing comes behind it in its epoch.
+    fn emit(&self, stream: &mut Stream, end: Option<&EpochEnd>) -> Result<gst::FlowSuccess, gst::FlowError> {
         let frames = std::mem::take(&mut stream.frames);
         let Some((info, _)) = stream.input.clone() else {
             return Err(gst::FlowError::NotNegotiated);
@@ -291,17 +315,19 @@ impl NhwcPack {
             .and_then(|registration| {
                 let sample = &farthest.sample;
                 let coordinator = registration.coordinator();
-                let mut position = sample.index + 1;
-                if stream.last_batch == LastBatch::Drop {
+                let mut taken = Taken::up_to(sample);
+                let length = coordinator
+                    .order(sample.epoch)
+                    .map_or(taken.position, |order| order.len());
+                if let Some(end) = end.filter(|end| end.epoch == sample.epoch) {
+                    taken = Taken::all(length, &end.ledger);
+                } else if stream.last_batch == LastBatch::Drop
+                    && length.saturating_sub(taken.position) < stream.batch_size as u64
+                {
                     // What is left is too little for another batch, and belongs to what is behind.
-                    let length = coordinator
-                        .order(sample.epoch)
-                        .map_or(position, |order| order.len());
-                    if length.saturating_sub(position) < stream.batch_size as u64 {
-                        position = length;
-                    }
+                    taken.position = length;
                 }
-                coordinator.state_at(sample.epoch, position, sample.skipped, sample.replaced)
+                coordinator.state_at(sample.epoch, taken)
             })
             .unwrap_or_default();
 
@@ -402,13 +428,13 @@ impl NhwcPack {
 
     /// Completes the last batch of an epoch. Returns how many samples were left out, how many of the frames left
     /// out were padding, and how much padding was added.
-    fn complete(&self, stream: &mut Stream) -> Result<(u64, u64, u64), gst::FlowError> {
+    fn complete(&self, stream: &mut Stream, end: Option<&EpochEnd>) -> Result<(u64, u64, u64), gst::FlowError> {
         let mut counts = (0, 0, 0);
         let missing = stream.batch_size.saturating_sub(stream.frames.len());
         if !stream.frames.is_empty() {
             match stream.last_batch {
                 LastBatch::Partial => {
-                    self.emit(stream)?;
+                    self.emit(stream, end)?;
                 }
                 LastBatch::Drop => {
                     let frames = std::mem::take(&mut stream.frames);
@@ -437,7 +463,7 @@ impl NhwcPack {
                         .collect();
                     counts.2 = padding.len() as u64;
                     stream.frames.extend(padding);
-                    self.emit(stream)?;
+                    self.emit(stream, end)?;
                 }
             }
         }
@@ -457,7 +483,7 @@ impl NhwcPack {
         match event.view() {
             gst::EventView::Caps(caps) => return self.set_input(stream, caps.caps()),
             gst::EventView::StreamStart(_) if stream.registration.is_none() => {
-                stream.registration = self.find_coordinator();
+                stream.registration = self.find_coordinator(stream.kept);
             }
             gst::EventView::Segment(_) => {
                 stream.discont = true;
@@ -467,10 +493,9 @@ impl NhwcPack {
                 }
             }
             gst::EventView::SegmentDone(_) => {
-                let counts = self.complete(stream);
-                if let (Some(mut end), Ok((dropped, padding_dropped, padded))) =
-                    (EpochEnd::get(&event), counts)
-                {
+                let end = EpochEnd::get(&event);
+                let counts = self.complete(stream, end.as_ref());
+                if let (Some(mut end), Ok((dropped, padding_dropped, padded))) = (end, counts) {
                     end.ledger.dropped += dropped;
                     end.ledger.padded = end.ledger.padded.saturating_sub(padding_dropped) + padded;
                     let pushed = self.src_pad.push_event(end.update(&event));
@@ -484,7 +509,7 @@ impl NhwcPack {
                 }
             }
             gst::EventView::Eos(_) => {
-                let _ = self.complete(stream);
+                let _ = self.complete(stream, None);
             }
             gst::EventView::FlushStop(_) => stream.reset(),
             _ => (),

@@ -6,7 +6,7 @@ use gst::prelude::*;
 use gst::subclass::prelude::*;
 use gst_base::prelude::*;
 
-use super::super::super::coordinator::{Failure, Go, Stage};
+use super::super::super::coordinator::{Failure, Go, Taken, Stage};
 use super::super::super::epoch_end::EpochEnd;
 use super::super::super::faults::{self, OnError, Place};
 use super::super::super::meta::SampleMeta;
@@ -19,9 +19,15 @@ use crate::sampler::Ledger;
 
 impl EpochSrc {
     /// Makes the current epoch known, and begins its segment.
-    fn open_epoch(&self, run: &Run) -> Result<(), gst::FlowError> {
-        self.coordinator
-            .open(run.reader.receipt().clone(), run.reader.order().clone());
+    fn open_epoch(&self, run: &mut Run) -> Result<(), gst::FlowError> {
+        self.coordinator.open(
+            run.drawn(),
+            run.reader.receipt().clone(),
+            run.reader.order().clone(),
+        );
+        let kept = u64::try_from(self.coordinator.kept()).unwrap_or(u64::MAX);
+        let may_replace = run.on_error == OnError::Replace || self.coordinator.has(Stage::Decode);
+        run.again = Some(run.needed_again(kept, may_replace)).filter(|again| !again.is_empty());
         {
             let mut stats = lock(&self.stats);
             stats.position = 0;
@@ -39,6 +45,40 @@ impl EpochSrc {
         })
     }
 
+    /// Reads the dataset again for the epoch that begins.
+    fn reload(&self, run: &mut Run) -> Result<(), gst::FlowError> {
+        let epoch = run.reader.epoch();
+        match run.reload() {
+            Ok(true) => {
+                self.set_recipe(run);
+                let message = self.dataset_message(run);
+                self.coordinator
+                    .post(epoch, self.obj().upcast_ref(), message);
+                Ok(())
+            }
+            Ok(false) => Ok(()),
+            Err(error) => {
+                self.fail(
+                    epoch,
+                    format!("Cannot read the dataset for epoch {epoch}: {error}"),
+                    "Restore the location, or set reload=false to go on with the dataset as it was",
+                )
+            }
+        }
+    }
+
+    /// The next of what is sent again, else of the epoch.
+    fn next(&self, run: &mut Run) -> Option<(Read, bool)> {
+        if let Some(again) = &mut run.again {
+            if let Some((position, slot)) = again.pop_front() {
+                return Some((run.reader.read_again(position, slot), true));
+            }
+            run.again = None;
+            run.resolver.resume();
+        }
+        Some((run.reader.next()?, false))
+    }
+
     /// Reads the next sample into `run.ready`, or finds the end of the epoch.
     fn read(&self, run: &mut Run) -> Result<(), gst::FlowError> {
         // The rest of a prepared epoch that failed would be thrown away.
@@ -47,15 +87,15 @@ impl EpochSrc {
             return Ok(());
         }
         let start = Instant::now();
-        let Some(Read {
-            position,
-            slot,
-            content,
-        }) = run.reader.next()
-        else {
+        let Some((read, again)) = self.next(run) else {
             run.phase = Phase::Ended;
             return Ok(());
         };
+        let Read {
+            position,
+            slot,
+            content,
+        } = read;
         let recipe = self.coordinator.recipe();
         self.coordinator.note_recipe(run.reader.epoch(), recipe);
         let sample = SampleMeta {
@@ -66,6 +106,7 @@ impl EpochSrc {
             seed: run.reader.sampler.config().seed,
             recipe,
             prepared: !self.coordinator.is_requested(run.reader.epoch()),
+            again,
             pad: slot.pad,
             replaced_from: -1,
             fault: None,
@@ -74,7 +115,8 @@ impl EpochSrc {
             ..SampleMeta::default()
         };
         let pts = run.time(run.slots);
-        run.slots += 1;
+        // What is sent again takes no time.
+        run.slots += u64::from(!again);
         let duration = run.time(run.slots).saturating_sub(pts);
         let mut place = Place {
             sample,
@@ -98,7 +140,7 @@ impl EpochSrc {
             stats.wait_input += nanoseconds_since(start);
             match &content {
                 Ok((_, content)) => stats.bytes += content.len() as u64,
-                Err(_) => stats.faults += 1,
+                Err(_) => stats.faults += u64::from(!again),
             }
         }
         match content {
@@ -113,7 +155,7 @@ impl EpochSrc {
                     let mut out = Vec::new();
                     run.resolver
                         .good(place, encoded, run.on_error == OnError::Replace, &mut out);
-                    run.ready.extend(out);
+                    self.extend(run, out);
                 }
                 Ok(())
             }
@@ -167,8 +209,15 @@ impl EpochSrc {
         } else {
             run.resolver.skip(&place);
         }
-        run.ready.extend(out);
+        self.extend(run, out);
         Ok(())
+    }
+
+    /// Has `out` pushed next; what is sent again only where somebody wants it.
+    fn extend(&self, run: &mut Run, out: Vec<(Place, Encoded)>) {
+        let wanted = self.coordinator.kept() > 0;
+        run.ready
+            .extend(out.into_iter().filter(|(place, _)| wanted || !place.sample.again));
     }
 
     /// Announces the end of the epoch.
@@ -296,7 +345,7 @@ impl EpochSrc {
         let mut buffer = encoded.buffer.copy();
         {
             let buffer = buffer.make_mut();
-            if std::mem::take(&mut run.fresh) {
+            if !sample.again && std::mem::take(&mut run.fresh) {
                 buffer.set_flags(gst::BufferFlags::DISCONT);
             }
             if encoded.format.is_none() {
@@ -307,10 +356,12 @@ impl EpochSrc {
                 gst::FlowError::Error
             })?;
         }
-        run.pushed = Some((sample.epoch, sample.index + 1, sample.skipped, sample.replaced));
-        let mut stats = lock(&self.stats);
-        stats.samples += u64::from(encoded.format.is_some());
-        stats.position = sample.index + 1;
+        if !sample.again {
+            run.pushed = Some((sample.epoch, Taken::up_to(sample)));
+            let mut stats = lock(&self.stats);
+            stats.samples += u64::from(encoded.format.is_some());
+            stats.position = sample.index + 1;
+        }
         Ok(buffer)
     }
 
@@ -325,6 +376,9 @@ impl EpochSrc {
             }
             match run.phase {
                 Phase::Beginning => {
+                    if !run.current {
+                        self.reload(run)?;
+                    }
                     self.open_epoch(run)?;
                     run.phase = Phase::Reading;
                 }

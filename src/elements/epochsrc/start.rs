@@ -1,0 +1,101 @@
+//! Where a run starts: its dataset, and its place in the sequence of epochs.
+
+use super::settings::Settings;
+use crate::dataset::{Dataset, DatasetError, parse_location};
+use crate::sampler::{Receipt, Sampler, SamplerConfig, SamplerError, State, StateError};
+
+/// Why there is nothing to draw from.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum OpenError {
+    #[error("No location is set: set it to a folder of images, a list of paths, or an image")]
+    NoLocation,
+    #[error("{error}")]
+    Dataset { error: DatasetError, location: String },
+    #[error("{0}")]
+    Sampler(#[from] SamplerError),
+}
+
+impl From<OpenError> for gst::ErrorMessage {
+    fn from(error: OpenError) -> Self {
+        match &error {
+            OpenError::Dataset { location, .. } => gst::error_msg!(
+                gst::ResourceError::OpenRead,
+                ("{error}"),
+                ["location={location:?}"]
+            ),
+            OpenError::NoLocation | OpenError::Sampler(_) => {
+                gst::error_msg!(gst::ResourceError::Settings, ("{error}"))
+            }
+        }
+    }
+}
+
+/// The dataset that `settings` name, and what draws from it.
+pub(super) fn open(settings: &Settings) -> Result<(Dataset, Sampler), OpenError> {
+    let location = settings
+        .location
+        .as_deref()
+        .filter(|location| !location.is_empty())
+        .ok_or(OpenError::NoLocation)?;
+    let dataset = parse_location(location)
+        .and_then(|path| Dataset::open(&path))
+        .map_err(|error| OpenError::Dataset {
+            error,
+            location: location.to_owned(),
+        })?;
+    let sampler = Sampler::new(settings.sampler_config(dataset.len()))?;
+    Ok((dataset, sampler))
+}
+
+/// A place in the sequence of epochs.
+pub(super) struct Start {
+    /// Draws the epoch.
+    pub receipt: Receipt,
+    /// What was taken of it, if the run starts in its middle.
+    pub resumed: Option<State>,
+    /// See [`State::reloaded`].
+    pub reloaded: bool,
+}
+
+impl Start {
+    /// The first epoch.
+    pub fn of(sampler: &Sampler) -> Self {
+        Self {
+            receipt: sampler.first(),
+            resumed: None,
+            reloaded: false,
+        }
+    }
+
+    /// Behind the state `json`. With `reload`, an epoch that begins may be drawn from another dataset than the state's.
+    pub fn behind(json: &str, dataset: &Dataset, sampler: &Sampler, reload: bool) -> Result<Self, StateError> {
+        let state = State::from_json(json)?;
+        // It was checked, so that it can be drawn.
+        let own = Sampler::new(state.config())?;
+        let length = own.draw(&state.receipt).len();
+        let inside = (1..length).contains(&state.position);
+        if reload && !inside {
+            let config = SamplerConfig {
+                size: state.size,
+                ..sampler.config().clone()
+            };
+            state.check(&config, &state.fingerprint)?;
+        } else {
+            state.check(sampler.config(), dataset.fingerprint())?;
+        }
+        let reloaded = state.reloaded;
+        Ok(if state.position < length {
+            Self {
+                receipt: state.receipt.clone(),
+                resumed: inside.then_some(state),
+                reloaded,
+            }
+        } else {
+            Self {
+                receipt: own.next(&state.receipt, true),
+                resumed: None,
+                reloaded,
+            }
+        })
+    }
+}
