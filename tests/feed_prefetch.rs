@@ -11,7 +11,7 @@ use epochfeed::FeedError;
 use epochfeed::elements::epochbuffer::{Prefetch, PrefetchReason};
 use epochfeed::feed::{Builder, Feed, Hold};
 use epochfeed::sampler::Shuffle;
-use feed_support::{LIMIT, Seen, all, rest, small, tiny_images, until, within};
+use feed_support::{LIMIT, Seen, all, failed, rest, small, tiny_images, until, within};
 
 fn three_epochs(images: &Path, prefetch: Prefetch, hold: Hold) -> Builder {
     small(images)
@@ -108,6 +108,7 @@ fn the_ordinary_path_has_its_reason() {
             reason(complete().max_steps(9)),
             (false, PrefetchReason::StepBound)
         );
+        assert_eq!(reason(complete().reload(true)), (false, PrefetchReason::Reload));
         assert_eq!(
             reason(complete().world_size(2)),
             (false, PrefetchReason::WorldSize)
@@ -129,36 +130,39 @@ fn the_ordinary_path_has_its_reason() {
 #[test]
 fn a_failure_of_a_prepared_epoch_is_told_with_the_request() {
     within(LIMIT, || {
+        // Far more samples than can be on their way at once: when the first is taken, the epoch's end is not in sight, and
+        // nothing of the next one can be read before its first file is gone.
+        const SAMPLES: usize = 40;
         let images = scratch();
-        let files = copy_photos(images.path(), 6);
-        let wanted = all(&three_epochs(images.path(), Prefetch::Off, Hold::Batches)
-            .build()
-            .unwrap());
+        let files = copy_photos(images.path(), SAMPLES);
+        let build = |prefetch, hold| {
+            let builder = small(images.path()).shuffle(Shuffle::None).epochs(3);
+            let builder = builder.threads(1).io_depth(1).max_buffers(2);
+            builder.prefetch(prefetch).hold(hold).build().unwrap()
+        };
+        let wanted = all(&build(Prefetch::Off, Hold::Batches));
         for hold in [Hold::Batches, Hold::Frames] {
             let aside = images.path().join("aside");
-            let feed = three_epochs(images.path(), Prefetch::Complete, hold)
-                .build()
-                .unwrap();
+            let feed = build(Prefetch::Complete, hold);
             let mut epochs = feed.epochs();
             let mut first = epochs.next().unwrap().unwrap();
             let mut taken = vec![feed_support::seen(&first.next().unwrap().unwrap())];
-            // All files of this epoch are open, and the next one may not begin: its end has not passed the buffer, since
-            // the sink holds the second batch.
-            std::fs::rename(&files[3], &aside).unwrap();
+            std::fs::rename(&files[0], &aside).unwrap();
             taken.extend(rest(&mut first));
             assert!(first.next().is_none());
-            assert_eq!(first.ledger().unwrap().delivered, 6, "the epoch before is whole");
-            let name = files[3].file_name().unwrap().to_str().unwrap();
+            let delivered = first.ledger().unwrap().delivered;
+            assert_eq!(delivered, SAMPLES as u64, "the epoch before is whole");
+            let name = files[0].file_name().unwrap().to_str().unwrap();
             // The request may come before the failure: then it is the stream that fails. Here it comes behind it.
-            until("the failure is there", || failed(&feed));
+            until("the failure is there", || failed(&feed, 1));
             for _ in 0..2 {
                 match epochs.next().unwrap().unwrap_err() {
                     FeedError::Prepare { epoch: 1, reason } => assert!(reason.contains(name), "{reason}"),
                     error => panic!("{error:?}"),
                 }
-                until("it has failed again", || failed(&feed));
+                until("it has failed again", || failed(&feed, 1));
             }
-            std::fs::rename(&aside, &files[3]).unwrap();
+            std::fs::rename(&aside, &files[0]).unwrap();
             // What was prepared without the file is still a failure, and told.
             assert!(matches!(epochs.next(), Some(Err(FeedError::Prepare { .. }))));
             for _ in 0..2 {
@@ -168,17 +172,4 @@ fn a_failure_of_a_prepared_epoch_is_told_with_the_request() {
             assert!(taken == wanted, "{hold:?}");
         }
     });
-}
-
-/// Whether an epoch has failed while it was prepared and nobody has been told.
-fn failed(feed: &Feed) -> bool {
-    use gst::prelude::*;
-    let pad = feed
-        .pipeline()
-        .by_name("epochbuffer")
-        .unwrap()
-        .static_pad("sink")
-        .unwrap();
-    let coordinator = epochfeed::elements::coordinator::find(&pad).unwrap();
-    coordinator.has_failed(1)
 }

@@ -59,7 +59,10 @@ fn assert_resumes(build: &dyn Fn() -> Builder, what: &str) {
         let feed = build().endless().threads(1 + number as u32 % 3);
         let (batches, ends) = taken(&feed.resume(batch.state.as_str()).build().unwrap(), epochs);
         assert!(batches == whole[number + 1..], "{what}: behind batch {number}");
-        assert!(ends == ledgers[EPOCHS - epochs..], "{what}: behind batch {number}");
+        assert!(
+            ends == ledgers[EPOCHS - epochs..],
+            "{what}: behind batch {number}"
+        );
     }
 }
 

@@ -220,7 +220,10 @@ fn impossible_values_are_refused_by_name() {
     let mut start: Value = serde_json::from_str(&with("position", json!(0))).unwrap();
     (start["skipped"], start["replaced"]) = (json!(0), json!(0));
     let error = State::from_json(&start.to_string()).unwrap_err().to_string();
-    assert!(error.contains("last_good of the state is 417: no slot"), "{error}");
+    assert!(
+        error.contains("last_good of the state is 417: no slot"),
+        "{error}"
+    );
     // Of other sizes in epochs before, nothing is known.
     let mut reloaded: Value = serde_json::from_str(&with("reloaded", json!(true))).unwrap();
     reloaded["receipt"] = json!({ "epoch": 2, "torch_outputs": 77 });

@@ -16,7 +16,7 @@ use super::exchange::{Exchange, Pop};
 use super::stats::{BufferStats, FeedStats};
 use super::threads::StreamingThreads;
 use crate::elements::account::Account;
-use crate::elements::coordinator::{Coordinator, Taken, Registration, Requested};
+use crate::elements::coordinator::{Coordinator, Registration, Requested, Taken};
 use crate::elements::epoch_end::EpochEnd;
 use crate::elements::meta::BatchMeta;
 use crate::elements::util::lock;

@@ -102,3 +102,16 @@ pub fn indices(batches: &[Seen]) -> Vec<u64> {
 pub fn photos() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("data/photos")
 }
+
+/// Whether `epoch` has failed while it was prepared and nobody has been told.
+pub fn failed(feed: &Feed, epoch: u64) -> bool {
+    use gst::prelude::*;
+    let pad = feed
+        .pipeline()
+        .by_name("epochbuffer")
+        .unwrap()
+        .static_pad("sink")
+        .unwrap();
+    let coordinator = epochfeed::elements::coordinator::find(&pad).unwrap();
+    coordinator.has_failed(epoch)
+}

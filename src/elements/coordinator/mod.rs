@@ -470,7 +470,6 @@ impl Coordinator {
             .as_ref()
             .map_or(1, |run| run.drawn.sampler.config().world_size)
     }
-
 }
 
 impl std::fmt::Debug for Coordinator {

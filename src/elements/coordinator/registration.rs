@@ -7,7 +7,7 @@ use gst::prelude::*;
 
 use super::super::epoch_end::EpochEnd;
 use super::super::meta::SampleMeta;
-use super::{Coordinator, Taken, Stage};
+use super::{Coordinator, Stage, Taken};
 
 /// The state cannot be saved. It is said once a run.
 #[derive(Debug, thiserror::Error)]
@@ -70,9 +70,7 @@ impl Registration {
         if sample.again || !self.counts() {
             return Ok(());
         }
-        let state = self
-            .coordinator
-            .state_at(sample.epoch, Taken::up_to(sample));
+        let state = self.coordinator.state_at(sample.epoch, Taken::up_to(sample));
         self.acknowledge(sample.epoch, &state.unwrap_or_default())
     }
 

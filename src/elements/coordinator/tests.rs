@@ -159,7 +159,14 @@ fn states_are_those_of_the_epochs_that_are_open() {
     let other = run_of(SamplerConfig::new(Shuffle::Keyed, 7, 3)).drawn;
     let receipt = sampler.next(&receipt, true);
     let order = other.sampler.draw(&receipt);
-    coordinator.open(Drawn { reloaded: true, ..other }, receipt, order);
+    coordinator.open(
+        Drawn {
+            reloaded: true,
+            ..other
+        },
+        receipt,
+        order,
+    );
     let of = |epoch| state_at(epoch, Taken::default()).map(|state| (state.size, state.reloaded));
     assert_eq!((of(2), of(3)), (Some((10, false)), Some((3, true))));
 }

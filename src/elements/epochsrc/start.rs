@@ -68,7 +68,12 @@ impl Start {
     }
 
     /// Behind the state `json`. With `reload`, an epoch that begins may be drawn from another dataset than the state's.
-    pub fn behind(json: &str, dataset: &Dataset, sampler: &Sampler, reload: bool) -> Result<Self, StateError> {
+    pub fn behind(
+        json: &str,
+        dataset: &Dataset,
+        sampler: &Sampler,
+        reload: bool,
+    ) -> Result<Self, StateError> {
         let state = State::from_json(json)?;
         // It was checked, so that it can be drawn.
         let own = Sampler::new(state.config())?;

@@ -11,7 +11,7 @@ use gst::glib;
 use gst::prelude::*;
 use gst::subclass::prelude::*;
 
-use super::super::coordinator::{self, Taken, Registration, Stage};
+use super::super::coordinator::{self, Registration, Stage, Taken};
 use super::super::epoch_end::EpochEnd;
 use super::super::faults;
 use super::super::util::{Statistics, lock, nanoseconds_since};
@@ -428,7 +428,11 @@ impl NhwcPack {
 
     /// Completes the last batch of an epoch. Returns how many samples were left out, how many of the frames left
     /// out were padding, and how much padding was added.
-    fn complete(&self, stream: &mut Stream, end: Option<&EpochEnd>) -> Result<(u64, u64, u64), gst::FlowError> {
+    fn complete(
+        &self,
+        stream: &mut Stream,
+        end: Option<&EpochEnd>,
+    ) -> Result<(u64, u64, u64), gst::FlowError> {
         let mut counts = (0, 0, 0);
         let missing = stream.batch_size.saturating_sub(stream.frames.len());
         if !stream.frames.is_empty() {

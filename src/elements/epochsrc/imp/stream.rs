@@ -6,7 +6,7 @@ use gst::prelude::*;
 use gst::subclass::prelude::*;
 use gst_base::prelude::*;
 
-use super::super::super::coordinator::{Failure, Go, Taken, Stage};
+use super::super::super::coordinator::{Failure, Go, Stage, Taken};
 use super::super::super::epoch_end::EpochEnd;
 use super::super::super::faults::{self, OnError, Place};
 use super::super::super::meta::SampleMeta;
@@ -52,18 +52,15 @@ impl EpochSrc {
             Ok(true) => {
                 self.set_recipe(run);
                 let message = self.dataset_message(run);
-                self.coordinator
-                    .post(epoch, self.obj().upcast_ref(), message);
+                self.coordinator.post(epoch, self.obj().upcast_ref(), message);
                 Ok(())
             }
             Ok(false) => Ok(()),
-            Err(error) => {
-                self.fail(
-                    epoch,
-                    format!("Cannot read the dataset for epoch {epoch}: {error}"),
-                    "Restore the location, or set reload=false to go on with the dataset as it was",
-                )
-            }
+            Err(error) => self.fail(
+                epoch,
+                format!("Cannot read the dataset for epoch {epoch}: {error}"),
+                "Restore the location, or set reload=false to go on with the dataset as it was",
+            ),
         }
     }
 
