@@ -4,6 +4,10 @@
 //! A free thread takes the most urgent job of all clients that are below their limit: what a consumer waits for
 //! now before what is prepared ahead, packing before decoding, and otherwise the oldest.
 //!
+//! A job that runs cannot be put aside. So that validation is not slowed by what training prepares beside it, a client
+//! with jobs that are demanded now, or were some milliseconds ago, has all its threads to itself: what is prepared ahead
+//! runs on the others, or when it rests.
+//!
 //! ```
 //! use epochfeed::workers::{Class, Client, Stage, Urgency};
 //!
@@ -52,8 +56,24 @@ impl Class {
     /// How many classes there are.
     const COUNT: usize = 4;
 
+    const DEMANDED: [Self; 2] = [
+        Self::new(Urgency::Demanded, Stage::Pack),
+        Self::new(Urgency::Demanded, Stage::Decode),
+    ];
+    const AHEAD: [Self; 2] = [
+        Self::new(Urgency::Ahead, Stage::Pack),
+        Self::new(Urgency::Ahead, Stage::Decode),
+    ];
+    /// In the order of service.
+    const ALL: [Self; Self::COUNT] = [
+        Self::DEMANDED[0],
+        Self::DEMANDED[1],
+        Self::AHEAD[0],
+        Self::AHEAD[1],
+    ];
+
     /// The class of a job of `stage` with `urgency`.
-    pub fn new(urgency: Urgency, stage: Stage) -> Self {
+    pub const fn new(urgency: Urgency, stage: Stage) -> Self {
         Self { urgency, stage }
     }
 

@@ -1,16 +1,22 @@
-//! Lock order: `POOL` (the static) before `Shared::state`. Neither is held while a job runs or is dropped.
+//! Lock order: `POOL` (the static) or `Pool::threads`, before `Shared::state`. Neither is held while a job runs or is dropped.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
-use super::{Class, WorkersError};
+use super::{Class, Urgency, WorkersError};
 
 type Job = Box<dyn FnOnce() + Send>;
 
 /// The process's pool, if anyone uses one. `Weak`, so that it ends with its last [`Client`].
 static POOL: Mutex<Weak<Pool>> = Mutex::new(Weak::new());
+
+/// How long a client that is waited for keeps its threads after a job: the next one comes from a chain of other threads,
+/// each of which has to wake up first. This is the idea of anticipatory scheduling (Iyer and Druschel, SOSP 2001): a short rest
+/// costs less than what begins just before the next job arrives.
+const GRACE: Duration = Duration::from_millis(10);
 
 struct Pool {
     shared: Arc<Shared>,
@@ -19,7 +25,7 @@ struct Pool {
 
 struct Shared {
     state: Mutex<State>,
-    /// Signalled when a job is queued, when a client gets room below its limit, and at the end.
+    /// Signalled when a job is queued, when one may be taken that had to wait, and at the end.
     work: Condvar,
 }
 
@@ -30,14 +36,46 @@ struct State {
     next_client: u64,
     /// Number of the next job, for "the oldest first" across clients.
     next_job: u64,
+    /// Threads there are.
+    threads: usize,
     closed: bool,
 }
 
 /// One client's jobs.
 struct Queue {
     limit: usize,
-    running: usize,
+    /// How many run, by urgency.
+    running: [usize; 2],
+    /// When the last demanded one ended.
+    demanded: Option<Instant>,
     jobs: [VecDeque<(u64, Job)>; Class::COUNT],
+}
+
+impl Queue {
+    /// Until when its threads are kept for jobs that somebody waits for now, if they are.
+    fn reserved(&self) -> Option<Reserved> {
+        let queued = |class: &Class| !self.jobs[class.rank()].is_empty();
+        if self.running[Urgency::Demanded as usize] > 0 || Class::DEMANDED.iter().any(queued) {
+            Some(Reserved::NoEnd)
+        } else {
+            self.demanded.map(|ended| Reserved::Until(ended + GRACE))
+        }
+    }
+}
+
+/// How long a client's threads are kept for it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Reserved {
+    Until(Instant),
+    NoEnd,
+}
+
+/// What a free thread does.
+enum Next {
+    Run(u64, Urgency, Job),
+    /// There are jobs that may begin then.
+    Wait(Instant),
+    Sleep,
 }
 
 impl Shared {
@@ -50,42 +88,96 @@ impl Shared {
     fn run(&self) {
         let mut state = self.lock();
         loop {
-            if let Some((client, job)) = state.take() {
-                drop(state);
-                // A panic ends the job, not the thread. Whoever waits for the job sees what it owned dropped.
-                let _ = catch_unwind(AssertUnwindSafe(job));
-                state = self.lock();
-                if let Some(queue) = state.clients.get_mut(&client) {
-                    queue.running -= 1;
+            state = match state.next() {
+                Next::Run(client, urgency, job) => {
+                    drop(state);
+                    // What made this job possible may have made others possible, too.
+                    self.work.notify_one();
+                    // A panic ends the job, not the thread. Whoever waits for the job sees what it owned dropped.
+                    let _ = catch_unwind(AssertUnwindSafe(job));
+                    let mut state = self.lock();
+                    if let Some(queue) = state.clients.get_mut(&client) {
+                        queue.running[urgency as usize] -= 1;
+                        if urgency == Urgency::Demanded {
+                            queue.demanded = Some(Instant::now());
+                        }
+                    }
+                    // The client may have been at its limit while other threads slept.
+                    self.work.notify_one();
+                    state
                 }
-                // The client may have been at its limit while other threads slept.
-                self.work.notify_one();
-            } else if state.closed {
-                return;
-            } else {
-                state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
-            }
+                _ if state.closed => return,
+                Next::Wait(then) => {
+                    let time = then.saturating_duration_since(Instant::now());
+                    let woken = self.work.wait_timeout(state, time);
+                    woken.unwrap_or_else(PoisonError::into_inner).0
+                }
+                Next::Sleep => self.work.wait(state).unwrap_or_else(PoisonError::into_inner),
+            };
         }
     }
 }
 
 impl State {
     /// Takes the first job in the order of service of a client below its limit.
-    fn take(&mut self) -> Option<(u64, Job)> {
-        let (_, _, client, class) = self
+    fn next(&mut self) -> Next {
+        let first = self
             .clients
             .iter()
-            .filter(|(_, queue)| queue.running < queue.limit)
+            .filter(|(_, queue)| queue.running.iter().sum::<usize>() < queue.limit)
             .filter_map(|(client, queue)| {
-                let class = queue.jobs.iter().position(|jobs| !jobs.is_empty())?;
-                let (number, _) = queue.jobs[class].front()?;
-                Some((class, *number, *client, class))
+                let mut classes = Class::ALL.into_iter();
+                let class = classes.find(|class| !queue.jobs[class.rank()].is_empty())?;
+                let (number, _) = queue.jobs[class.rank()].front()?;
+                Some((class, *number, *client))
             })
-            .min()?;
-        let queue = self.clients.get_mut(&client)?;
-        let (_, job) = queue.jobs[class].pop_front()?;
-        queue.running += 1;
-        Some((client, job))
+            .min();
+        let Some((class, _, client)) = first else {
+            return Next::Sleep;
+        };
+        if class.urgency == Urgency::Ahead
+            && let Some(reserved) = self.reserved(Instant::now())
+        {
+            return match reserved {
+                Reserved::Until(then) => Next::Wait(then),
+                Reserved::NoEnd => Next::Sleep,
+            };
+        }
+        let queue = self.clients.get_mut(&client);
+        match queue.and_then(|queue| Some((queue.jobs[class.rank()].pop_front()?, queue))) {
+            Some(((_, job), queue)) => {
+                queue.running[class.urgency as usize] += 1;
+                Next::Run(client, class.urgency, job)
+            }
+            None => Next::Sleep,
+        }
+    }
+
+    /// How long no thread is to spare for what is prepared ahead, at least; `None` if one is.
+    fn reserved(&self, now: Instant) -> Option<Reserved> {
+        let reserved: Vec<_> = self
+            .clients
+            .values()
+            .filter_map(|queue| Some((queue.reserved()?, queue.limit)))
+            .filter(|(reserved, _)| *reserved > Reserved::Until(now))
+            .collect();
+        let busy: usize = self
+            .clients
+            .values()
+            .map(|queue| queue.running[Urgency::Ahead as usize])
+            .sum();
+        let kept: usize = reserved.iter().map(|(_, limit)| limit).sum();
+        if busy + kept < self.threads {
+            return None;
+        }
+        // Threads that prepare themselves look for more when they have done.
+        Some(
+            reserved
+                .into_iter()
+                .map(|(reserved, _)| reserved)
+                .min()
+                .unwrap_or(Reserved::NoEnd),
+        )
     }
 }
 
@@ -115,6 +207,7 @@ impl Pool {
             let shared = self.shared.clone();
             let name = format!("epochfeed:{}", running.len());
             running.push(thread::Builder::new().name(name).spawn(move || shared.run())?);
+            self.shared.lock().threads = running.len();
         }
         Ok(())
     }
@@ -157,7 +250,8 @@ impl Client {
             number,
             Queue {
                 limit,
-                running: 0,
+                running: [0; 2],
+                demanded: None,
                 jobs: Default::default(),
             },
         );
@@ -177,6 +271,21 @@ impl Client {
         self.pool.shared.work.notify_one();
     }
 
+    /// What was queued as prepared ahead is waited for now.
+    pub fn demand(&self) {
+        let mut state = self.pool.shared.lock();
+        if let Some(queue) = state.clients.get_mut(&self.number) {
+            for (ahead, demanded) in Class::AHEAD.into_iter().zip(Class::DEMANDED) {
+                let mut jobs = std::mem::take(&mut queue.jobs[ahead.rank()]);
+                // The older ones: they come first in the stream, too.
+                jobs.append(&mut queue.jobs[demanded.rank()]);
+                queue.jobs[demanded.rank()] = jobs;
+            }
+        }
+        drop(state);
+        self.pool.shared.work.notify_all();
+    }
+
     /// How many jobs this client runs at most at a time.
     pub fn limit(&self) -> usize {
         self.pool
@@ -193,6 +302,8 @@ impl Drop for Client {
         let queue = self.pool.shared.lock().clients.remove(&self.number);
         // Jobs may own buffers whose release calls out: never under the lock.
         drop(queue);
+        // Its threads are free for what is prepared ahead.
+        self.pool.shared.work.notify_all();
     }
 }
 

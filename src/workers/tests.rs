@@ -89,6 +89,87 @@ fn a_limit_holds_and_the_other_client_uses_the_rest() {
     assert_eq!(collect(&receive, 1), ["one"]);
 }
 
+const AHEAD: Class = Class {
+    urgency: Urgency::Ahead,
+    stage: Stage::Decode,
+};
+
+/// Has `client` prepare something; what comes out is its name.
+fn ahead(client: &Client, name: &'static str) -> Receiver<&'static str> {
+    let (send, receive) = channel();
+    client.spawn(AHEAD, move || send.send(name).unwrap());
+    receive
+}
+
+#[test]
+fn a_client_that_is_waited_for_has_its_threads_to_itself() {
+    let _guard = ONE_AT_A_TIME.lock();
+    let (training, validation) = (Client::new(2).unwrap(), Client::new(2).unwrap());
+    // One of validation's two threads works; the other is kept for it.
+    let (release, held) = channel::<()>();
+    let (started, working) = channel();
+    validation.spawn(DECODE, move || {
+        started.send(()).unwrap();
+        let _ = held.recv();
+    });
+    working.recv_timeout(TIMEOUT).unwrap();
+    let prepared = ahead(&training, "prepared");
+    let more = ahead(&training, "more");
+    let (send, receive) = channel();
+    validation.spawn(DECODE, {
+        let send = send.clone();
+        move || send.send("validation").unwrap()
+    });
+    assert_eq!(collect(&receive, 1), ["validation"]);
+    // The thread that did this has looked for the next job and found none that it may do: it does this one.
+    training.spawn(DECODE, move || send.send("training").unwrap());
+    assert_eq!(collect(&receive, 1), ["training"]);
+    assert!(prepared.try_recv().is_err() && more.try_recv().is_err());
+    drop(release);
+    assert_eq!(collect(&prepared, 1), ["prepared"]);
+    assert_eq!(collect(&more, 1), ["more"]);
+}
+
+#[test]
+fn threads_beyond_those_of_a_client_that_is_waited_for_prepare() {
+    let _guard = ONE_AT_A_TIME.lock();
+    let (training, validation) = (Client::new(2).unwrap(), Client::new(1).unwrap());
+    let release = occupy(&validation);
+    assert_eq!(collect(&ahead(&training, "prepared"), 1), ["prepared"]);
+    drop(release);
+}
+
+#[test]
+fn what_was_prepared_ahead_can_be_demanded_and_keeps_its_order() {
+    let _guard = ONE_AT_A_TIME.lock();
+    let (training, validation) = (Client::new(1).unwrap(), Client::new(1).unwrap());
+    let release = occupy(&training);
+    let (send, receive) = channel();
+    let spawn = |client: &Client, class, name| {
+        let send = send.clone();
+        client.spawn(class, move || send.send(name).unwrap());
+    };
+    spawn(&training, AHEAD, "first");
+    spawn(&training, AHEAD, "second");
+    spawn(&validation, DECODE, "validation");
+    spawn(&training, DECODE, "third");
+    training.demand();
+    drop(release);
+    assert_eq!(collect(&receive, 4), ["first", "second", "validation", "third"]);
+}
+
+#[test]
+fn what_waits_is_taken_up_when_the_client_that_was_waited_for_is_gone() {
+    let _guard = ONE_AT_A_TIME.lock();
+    let (training, validation) = (Client::new(1).unwrap(), Client::new(1).unwrap());
+    let release = occupy(&training);
+    validation.spawn(DECODE, || ());
+    let prepared = ahead(&training, "prepared");
+    drop(validation);
+    drop(release);
+    assert_eq!(collect(&prepared, 1), ["prepared"]);
+}
+
 #[test]
 fn a_panic_ends_the_job_alone() {
     let _guard = ONE_AT_A_TIME.lock();

@@ -13,6 +13,7 @@ use gst::subclass::prelude::*;
 use super::super::coordinator::{self, Registration, Stage};
 use super::super::faults::{Limit, OnError, Place};
 use super::super::util::{Statistics, lock};
+use super::ahead::Ahead;
 use super::delivery::Delivery;
 use super::job::job;
 use super::output::Output;
@@ -40,6 +41,10 @@ struct Active {
     registration: Option<Arc<Registration>>,
     /// Keeps the coordinator's knowledge of the recipe alive.
     recipe: Option<Arc<coordinator::Recipe>>,
+    /// Keeps the coordinator's door to `ahead` open.
+    listener: Option<Arc<coordinator::Listener>>,
+    /// What is decoded before it is asked for.
+    ahead: Arc<Ahead>,
     framerate: gst::Fraction,
     output: Option<Arc<Output>>,
     /// Images taken so far: the names of those without a sample meta.
@@ -118,12 +123,15 @@ impl EpochDecode {
         let workers = Client::new(threads)
             .map_err(|error| gst::error_msg!(gst::ResourceError::NoSpaceLeft, ("{error}")))?;
         *lock(&self.stats) = Stats::default();
+        let workers = Arc::new(workers);
         *lock(&self.active) = Some(Active {
-            workers: Arc::new(workers),
+            ahead: Arc::new(Ahead::new(workers.clone())),
+            workers,
             options: Arc::new(settings.options()),
             bound: threads * 2,
             registration: None,
             recipe: None,
+            listener: None,
             framerate: DEFAULT_FRAMERATE.into(),
             output: None,
             images: 0,
@@ -154,6 +162,7 @@ impl EpochDecode {
             let recipe: Arc<coordinator::Recipe> = Arc::new(move || hash);
             found.set_recipe("epochdecode", &recipe);
             active.recipe = Some(recipe);
+            active.listener = Some(active.ahead.listen(&found));
             active.registration = Some(registration);
         }
     }
@@ -193,13 +202,14 @@ impl EpochDecode {
     }
 
     fn chain(&self, buffer: gst::Buffer) -> Result<gst::FlowSuccess, gst::FlowError> {
-        let (workers, options, bound, number) = {
+        let (workers, ahead, options, bound, number) = {
             let mut active = lock(&self.active);
             let active = active.as_mut().ok_or(gst::FlowError::Flushing)?;
             let number = active.images;
             active.images += 1;
             (
                 active.workers.clone(),
+                active.ahead.clone(),
                 active.options.clone(),
                 active.bound,
                 number,
@@ -212,16 +222,13 @@ impl EpochDecode {
             return Ok(gst::FlowSuccess::Ok);
         }
         let output = self.output()?;
-        let urgency = if place.sample.prepared {
-            Urgency::Ahead
-        } else {
-            Urgency::Demanded
-        };
+        let ahead_of = place.sample.prepared.then_some(place.sample.epoch);
         let entry = self.queue.push(Item::Image(place, None))?;
-        workers.spawn(
-            Class::new(urgency, workers::Stage::Decode),
-            job(self.queue.clone(), entry, buffer, options, output),
-        );
+        let job = job(self.queue.clone(), entry, buffer, options, output);
+        match (ahead_of, self.registration()) {
+            (Some(epoch), Some(registration)) => ahead.spawn(registration.coordinator(), epoch, job),
+            _ => workers.spawn(Class::new(Urgency::Demanded, workers::Stage::Decode), job),
+        }
         Ok(gst::FlowSuccess::Ok)
     }
 

@@ -24,6 +24,7 @@
  * gst-launch-1.0 filesrc location=data/photos/000000000001.jpg ! jpegparse ! epochdecode fit=none ! videoconvert ! pngenc ! fakesink
  * ]| Also takes images from other sources, one a buffer.
  */
+mod ahead;
 mod delivery;
 mod imp;
 mod job;
