@@ -58,6 +58,13 @@ struct Session {
     ended: bool,
 }
 
+impl Session {
+    /// Whether `max-steps` is reached.
+    fn is_out_of_steps(&self) -> bool {
+        self.settings.max_steps > 0 && self.steps >= self.settings.max_steps
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default)]
 struct Stats {
     batches: u64,
@@ -287,7 +294,7 @@ impl EpochSink {
         }
         session.steps += 1;
         session.ready = Instant::now();
-        if session.settings.max_steps > 0 && session.steps >= session.settings.max_steps {
+        if session.is_out_of_steps() {
             gst::info!(CAT, imp = self, "max-steps reached");
             // Booked now: upstream, ahead of this step, may end the epoch in the stream as if all of it had been taken.
             self.end(session);
@@ -295,6 +302,10 @@ impl EpochSink {
                 // A source that waits at the boundary would never learn it from a push.
                 registration.coordinator().end();
             }
+            // Not left to the EOS event that upstream answers with: a queue that finds a SEGMENT among what it throws away
+            // after this return stops there for good.
+            let message = gst::message::Eos::builder().src(&*self.obj()).build();
+            let _ = self.obj().post_message(message);
             return Err(gst::FlowError::Eos);
         }
         Ok(gst::FlowSuccess::Ok)
@@ -556,10 +567,18 @@ impl BaseSinkImpl for EpochSink {
             // What comes now of the epoch begins where the coordinator says.
             gst::EventView::FlushStop(_) => self.with_session((), |session| {
                 session.account = None;
-                let limit = session.settings.max_steps;
-                session.ended &= limit > 0 && session.steps >= limit;
+                session.ended &= session.is_out_of_steps();
             }),
-            gst::EventView::Eos(_) => self.with_session((), |session| self.end(session)),
+            gst::EventView::Eos(_) => {
+                let posted = self.with_session(false, |session| {
+                    self.end(session);
+                    session.is_out_of_steps()
+                });
+                // The base class would post it once more.
+                if posted {
+                    return true;
+                }
+            }
             _ => (),
         }
         self.parent_event(event)

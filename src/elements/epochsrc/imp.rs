@@ -427,6 +427,7 @@ impl BaseSrcImpl for EpochSrc {
             let exhausted = !self.coordinator.is_broken_off(target.epoch);
             run.reader.seek(receipt, target.position, exhausted);
             run.begin_epoch();
+            run.segment_done = false;
             run.start = target.position;
             if target.state.is_none() {
                 let order = run.reader.order();

@@ -57,6 +57,8 @@ pub(super) struct Run {
     /// State behind the buffer that was pushed last: (epoch, position, skipped, replaced).
     pub pushed: Option<(u64, u64, u64, u64)>,
     pub caps: Option<Format>,
+    /// SEGMENT_DONE was sent, and no segment since.
+    pub segment_done: bool,
     /// When the last buffer was handed to the base class.
     pub handed_over: Option<Instant>,
 }
@@ -141,6 +143,7 @@ impl Run {
             ready: VecDeque::new(),
             pushed: None,
             caps: None,
+            segment_done: false,
             handed_over: None,
             reader: Reader::new(dataset, sampler, receipt, position, io_depth),
         })
@@ -165,6 +168,17 @@ impl Run {
             reader.sampler.config(),
             reader.dataset.fingerprint()
         )])
+    }
+
+    /// The segment that begins behind the slots so far.
+    pub fn segment(&self) -> gst::FormattedSegment<gst::ClockTime> {
+        let start = self.time(self.slots);
+        let mut segment = gst::FormattedSegment::<gst::ClockTime>::new();
+        segment.set_start(start);
+        segment.set_time(start);
+        segment.set_base(start);
+        segment.set_position(start);
+        segment
     }
 
     /// Time stamp of the run's `slots`-th frame.

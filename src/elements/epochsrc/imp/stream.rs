@@ -27,16 +27,22 @@ impl EpochSrc {
             stats.position = 0;
             stats.duration = run.reader.order().len();
         }
-        let start = run.time(run.slots);
-        let mut segment = gst::FormattedSegment::<gst::ClockTime>::new();
-        segment.set_start(start);
-        segment.set_time(start);
-        segment.set_base(start);
-        segment.set_position(start);
-        self.obj().new_segment(segment.upcast_ref()).map_err(|error| {
-            gst::element_imp_error!(self, gst::CoreError::Event, ["Cannot begin a segment: {error}"]);
-            gst::FlowError::Error
-        })
+        self.obj()
+            .new_segment(run.segment().upcast_ref())
+            .map_err(|error| {
+                gst::element_imp_error!(self, gst::CoreError::Event, ["Cannot begin a segment: {error}"]);
+                gst::FlowError::Error
+            })
+    }
+
+    /// Begins a segment behind a SEGMENT_DONE at once; `open_epoch` leaves it to the base class, which sends it with the
+    /// first buffer. Before 1.26, a multiqueue (there is one in decodebin) is closed to all other events up to then: a
+    /// change of caps, or the end of the stream, would hang in it.
+    fn reopen(&self, run: &mut Run) {
+        if std::mem::take(&mut run.segment_done) && gst::version() < (1, 26, 0, 0) {
+            let segment = gst::event::Segment::new(&run.segment());
+            let _ = self.obj().src_pad().push_event(segment);
+        }
     }
 
     /// Reads the next sample into `run.ready`, or finds the end of the epoch.
@@ -218,6 +224,7 @@ impl EpochSrc {
         gst::debug!(CAT, imp = self, "End of epoch {epoch}: {ledger:?}");
         // Refused when downstream flushes or has ended: the next push says which.
         let _ = self.obj().src_pad().push_event(event);
+        run.segment_done = true;
         Ok(())
     }
 
@@ -268,6 +275,7 @@ impl EpochSrc {
         if let Some(format) = format
             && run.caps != Some(format)
         {
+            self.reopen(run);
             let caps = gst::Caps::builder(format.media_type())
                 .field("framerate", run.framerate)
                 .build();
@@ -294,6 +302,7 @@ impl EpochSrc {
         }
         // A replacement's buffer is shared with the sample it repeats.
         let mut buffer = encoded.buffer.copy();
+        run.segment_done = false;
         {
             let buffer = buffer.make_mut();
             if std::mem::take(&mut run.fresh) {
@@ -314,8 +323,16 @@ impl EpochSrc {
         Ok(buffer)
     }
 
-    /// The next buffer of the stream, with what comes before it.
+    /// The next buffer of the stream, with what comes before it, or before the end.
     pub(super) fn produce(&self, run: &mut Run) -> Result<gst::Buffer, gst::FlowError> {
+        let result = self.next_buffer(run);
+        if result == Err(gst::FlowError::Eos) {
+            self.reopen(run);
+        }
+        result
+    }
+
+    fn next_buffer(&self, run: &mut Run) -> Result<gst::Buffer, gst::FlowError> {
         if self.coordinator.is_ending() {
             return Err(gst::FlowError::Eos);
         }
