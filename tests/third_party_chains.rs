@@ -5,12 +5,9 @@
 mod common;
 
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use common::{Report, Seen, Watched, copy_photos, launch, location, scratch};
-use gst::prelude::*;
 
 const PHOTOS: usize = 8;
 const EPOCHS: usize = 3;
@@ -212,34 +209,6 @@ fn a_crop_is_the_same_however_the_epochs_are_held() {
     assert_neutral(images.path(), &wanted, cropped);
 }
 
-/// Lets a pad go when it is dropped.
-struct Stopped(gst::Pad, Option<gst::PadProbeId>);
-
-impl Drop for Stopped {
-    fn drop(&mut self) {
-        if let Some(probe) = self.1.take() {
-            self.0.remove_probe(probe);
-        }
-    }
-}
-
-/// Lets one more batch into the sink and stops the stream in front of it with the next; says so then.
-fn stop_at_the_second(watched: &Watched) -> Receiver<Stopped> {
-    let pad = watched.pipeline.element("sink").static_pad("sink").unwrap();
-    let (send, stopped) = channel();
-    let batches = AtomicUsize::new(0);
-    let what = gst::PadProbeType::BLOCK | gst::PadProbeType::BUFFER;
-    pad.add_probe(what, move |pad, info| {
-        match batches.fetch_add(1, Ordering::Relaxed) {
-            0 => return gst::PadProbeReturn::Pass,
-            1 => drop(send.send(Stopped(pad.clone(), info.id.take()))),
-            _ => (),
-        }
-        gst::PadProbeReturn::Ok
-    });
-    stopped
-}
-
 const QUEUES: [&str; 3] = ["! queue", "! queue2", "! multiqueue"];
 
 #[test]
@@ -256,7 +225,7 @@ fn a_flush_in_the_middle_of_an_epoch_discards_what_is_in_queues() {
             let watched = Watched::new(&format!("{line} ! fakesink name=sink"));
             watched.start();
             assert_eq!(watched.epoch(), wanted[0]);
-            let stopped = stop_at_the_second(&watched);
+            let stopped = watched.stop_at_the_second();
             assert!(watched.ask());
             assert_eq!(watched.next(), wanted[1][0]);
             let probe = stopped.recv_timeout(LIMIT).expect("a second batch comes");

@@ -1,5 +1,6 @@
 //! Pipelines in which nothing asks for epochs but the test, and what arrives at their end.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
@@ -118,6 +119,23 @@ impl Watched {
         self.pipeline.0.send_event(seek.build())
     }
 
+    /// Lets one more batch into the sink and stops the stream in front of it with the next; gives the stop away then.
+    pub fn stop_at_the_second(&self) -> Receiver<Stopped> {
+        let pad = self.pipeline.element("sink").static_pad("sink").unwrap();
+        let (send, stopped) = channel();
+        let batches = AtomicUsize::new(0);
+        let what = gst::PadProbeType::BLOCK | gst::PadProbeType::BUFFER;
+        pad.add_probe(what, move |pad, info| {
+            match batches.fetch_add(1, Ordering::Relaxed) {
+                0 => return gst::PadProbeReturn::Pass,
+                1 => drop(send.send(Stopped(pad.clone(), info.id.take()))),
+                _ => (),
+            }
+            gst::PadProbeReturn::Ok
+        });
+        stopped
+    }
+
     pub fn stat(&self, name: &str) -> u64 {
         let stats: gst::Structure = self.pipeline.element("buffer").property("stats");
         stats.get(name).unwrap()
@@ -130,6 +148,17 @@ impl Watched {
         while self.stat(name) != wanted {
             assert!(Instant::now() < deadline, "{name} stays at {}", self.stat(name));
             std::thread::yield_now();
+        }
+    }
+}
+
+/// A pad that lets nothing through until this is dropped.
+pub struct Stopped(gst::Pad, Option<gst::PadProbeId>);
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        if let Some(probe) = self.1.take() {
+            self.0.remove_probe(probe);
         }
     }
 }
