@@ -16,6 +16,7 @@ use gst_base::subclass::prelude::*;
 use super::super::account::{Account, EpochReport};
 use super::super::coordinator::{self, Registration, Requested};
 use super::super::epoch_end::EpochEnd;
+use super::super::identity;
 use super::super::meta::{BatchMeta, GainsMeta, SampleMeta};
 use super::super::util::{Statistics, lock, nanoseconds_since};
 use super::progress::Progress;
@@ -59,6 +60,12 @@ struct Session {
 }
 
 impl Session {
+    /// Whether `epoch` has ended before: a flush during the validation brings its end once more, an element that repeats
+    /// frames something of it.
+    fn is_booked(&self, epoch: u64) -> bool {
+        self.epochs.last().is_some_and(|last| last.epoch == epoch)
+    }
+
     /// Whether `max-steps` is reached.
     fn is_out_of_steps(&self) -> bool {
         self.settings.max_steps > 0 && self.steps >= self.settings.max_steps
@@ -255,7 +262,22 @@ impl EpochSink {
                 .as_ref()
                 .and_then(|registration| registration.coordinator().order(epoch))
         };
-        let batch = BatchMeta::get(buffer).unwrap_or_else(|| self.single(session, buffer));
+        let batch = match (BatchMeta::get(buffer), SampleMeta::get(buffer)) {
+            (Some(batch), _) => batch,
+            (None, Some(sample)) => Self::single(session, buffer, sample),
+            (None, None) if session.registration.is_some() => {
+                if let Some(pad) = self.sink_pad() {
+                    identity::post_lost(&*self.obj(), &pad, &format!("Buffer {}", session.steps));
+                }
+                return Err(gst::FlowError::Error);
+            }
+            (None, None) => BatchMeta {
+                pad: vec![false],
+                replaced_from: vec![-1],
+                batch: session.steps,
+                ..BatchMeta::default()
+            },
+        };
         let epoch_order = order(session, batch.epoch);
         if session
             .account
@@ -329,15 +351,7 @@ impl EpochSink {
     }
 
     /// A frame that comes without nhwcpack, as a batch of one.
-    fn single(&self, session: &Session, buffer: &gst::BufferRef) -> BatchMeta {
-        let Some(sample) = SampleMeta::get(buffer) else {
-            return BatchMeta {
-                pad: vec![false],
-                replaced_from: vec![-1],
-                batch: session.steps,
-                ..BatchMeta::default()
-            };
-        };
+    fn single(session: &Session, buffer: &gst::BufferRef, sample: SampleMeta) -> BatchMeta {
         let state = session.registration.as_ref().and_then(|registration| {
             let coordinator = registration.coordinator();
             coordinator.state_at(sample.epoch, sample.index + 1, sample.skipped, sample.replaced)
@@ -402,8 +416,7 @@ impl EpochSink {
             // No batch came of it: what this run had left of it was skipped or dropped.
             _ => Account::begin(end.epoch, Self::before(session, end.epoch), session.asked, now),
         };
-        // A flush during the validation brings the end of the epoch once more.
-        if session.epochs.last().is_none_or(|last| last.epoch != end.epoch) {
+        if !session.is_booked(end.epoch) {
             self.book(session, account.finish(end.ledger, now));
         }
         // Also what came behind the last batch is done with: a run that resumes begins with the next epoch.
@@ -433,7 +446,8 @@ impl EpochSink {
 
     /// The stream has ended: books an epoch that was broken off, and says how it went.
     fn end(&self, session: &mut Session) {
-        if let Some(account) = session.account.take() {
+        let account = session.account.take();
+        if let Some(account) = account.filter(|account| !session.is_booked(account.epoch)) {
             let coordinator = session
                 .registration
                 .as_ref()
