@@ -269,6 +269,10 @@ impl BaseTransformImpl for HsvQuantize {
     }
 
     fn sink_event(&self, event: gst::Event) -> bool {
+        // When the element started, what stands in front of it may not have been linked yet (decodebin is one).
+        if event.type_() == gst::EventType::StreamStart && lock(&self.registration).is_none() {
+            self.find_coordinator();
+        }
         let end = EpochEnd::get(&event);
         if end.is_some() {
             self.acknowledge_passed();
