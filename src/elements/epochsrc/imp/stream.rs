@@ -275,7 +275,10 @@ impl EpochSrc {
         if let Some(format) = format
             && run.caps != Some(format)
         {
-            self.reopen(run);
+            // The first caps stand in front of their segment.
+            if run.caps.is_some() {
+                self.reopen(run);
+            }
             let caps = gst::Caps::builder(format.media_type())
                 .field("framerate", run.framerate)
                 .build();
