@@ -79,12 +79,17 @@ enum Ask {
     Seek,
 }
 
-/// Every epoch, up to the end of the stream.
+/// Every epoch in our own order, up to the end of the stream.
 #[track_caller]
 fn epochs(images: &Path, ask: Ask, held: Held, between: Between) -> Vec<Vec<Seen>> {
+    epochs_of(images, "", ask, held, between)
+}
+
+#[track_caller]
+fn epochs_of(images: &Path, source: &str, ask: Ask, held: Held, between: Between) -> Vec<Vec<Seen>> {
     let source = match ask {
-        Ask::Auto => format!("epochs={EPOCHS}"),
-        Ask::Signal | Ask::Seek => format!("epochs={EPOCHS} auto-advance=false"),
+        Ask::Auto => format!("epochs={EPOCHS} {source}"),
+        Ask::Signal | Ask::Seek => format!("epochs={EPOCHS} auto-advance=false {source}"),
     };
     let watched = Watched::new(&format!(
         "{} ! fakesink name=sink",
@@ -162,6 +167,21 @@ fn elements_that_pass_everything_on() {
         "! multiqueue ! identity ! queue2 ! tee ! queue",
     ] {
         assert_neutral(images.path(), &wanted, Between::everywhere(element));
+    }
+}
+
+/// An epoch that ends with one format and the next one that begins with another: the caps change between the two.
+#[test]
+fn formats_that_change_at_the_boundary() {
+    let images = scratch();
+    copy_photos(images.path(), 2);
+    let png = common::cases::folder().join("a00_control_rgb8.png");
+    std::fs::copy(png, images.path().join("zzz.png")).unwrap();
+    let run = |between| epochs_of(images.path(), "shuffle=none", Ask::Auto, Held::Nothing, between);
+    let wanted = run(Between::default());
+    assert_eq!(wanted[0].len(), 1);
+    for element in ["! queue", "! queue2", "! multiqueue"] {
+        assert_eq!(run(Between::everywhere(element)), wanted, "{element}");
     }
 }
 
