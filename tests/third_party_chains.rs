@@ -7,7 +7,7 @@ mod common;
 use std::path::Path;
 use std::time::Duration;
 
-use common::{Report, Seen, Watched, copy_photos, launch, location, scratch};
+use common::{Pipeline, Report, Seen, Watched, copy_photos, launch, location, scratch};
 
 const PHOTOS: usize = 8;
 const EPOCHS: usize = 3;
@@ -255,6 +255,21 @@ fn a_flush_in_the_middle_of_an_epoch_discards_what_is_in_queues() {
             assert_eq!(watched.epoch(), wanted[1][1..], "{queue}, holding {held:?}");
             assert!(watched.ask());
             assert_eq!(watched.epoch(), wanted[2], "{queue}, holding {held:?}");
+        }
+    }
+}
+
+/// A sink that has had enough ends the stream, with the end of the only epoch in the queues already.
+#[test]
+fn a_sink_that_has_had_enough_ends_the_stream() {
+    let images = scratch();
+    copy_photos(images.path(), PHOTOS);
+    for queue in QUEUES {
+        let line = line(images.path(), "", Held::Nothing, Between::everywhere(queue));
+        // Not always, where it hung.
+        for _ in 0..8 {
+            let pipeline = Pipeline::playing(&format!("{line} ! fakesink num-buffers=1 sync=false"));
+            pipeline.wait_eos();
         }
     }
 }

@@ -35,13 +35,37 @@ impl EpochSrc {
             })
     }
 
-    /// Begins a segment behind a SEGMENT_DONE at once; `open_epoch` leaves it to the base class, which sends it with the
-    /// first buffer. Before 1.26, a multiqueue (there is one in decodebin) is closed to all other events up to then: a
-    /// change of caps, or the end of the stream, would hang in it.
+    /// Begins a segment behind a SEGMENT_DONE at once where a multiqueue needs that; `open_epoch` leaves it to the base
+    /// class, which sends it with the first buffer.
     fn reopen(&self, run: &mut Run) {
-        if std::mem::take(&mut run.segment_done) && gst::version() < (1, 26, 0, 0) {
+        if std::mem::take(&mut run.segment_done) && self.has_closed_multiqueue() {
             let segment = gst::event::Segment::new(&run.segment());
             let _ = self.obj().src_pad().push_event(segment);
+        }
+    }
+
+    /// Before GStreamer 1.26 a multiqueue (there is one in decodebin) is closed behind SEGMENT_DONE to all but a SEGMENT: a
+    /// change of caps, or the end of the stream, would hang in it. A queue, on the other hand, may stop at a SEGMENT that
+    /// it has not passed on when a sink has had enough, so that none is sent without need.
+    fn has_closed_multiqueue(&self) -> bool {
+        if gst::version() >= (1, 26, 0, 0) {
+            return false;
+        }
+        let mut top = self.obj().clone().upcast::<gst::Object>();
+        while let Some(parent) = top.parent() {
+            top = parent;
+        }
+        let Ok(bin) = top.downcast::<gst::Bin>() else {
+            return false;
+        };
+        let mut found = bin.iterate_all_by_element_factory_name("multiqueue");
+        loop {
+            match found.next() {
+                Ok(element) => return element.is_some(),
+                // Somebody adds or removes elements.
+                Err(gst::IteratorError::Resync) => found.resync(),
+                Err(gst::IteratorError::Error) => return false,
+            }
         }
     }
 
