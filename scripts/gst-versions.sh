@@ -4,7 +4,7 @@
 #   scripts/gst-versions.sh [--dir DIR] [SUITE…] [-- COMMAND…]
 #
 #   SUITE      Debian releases; default: trixie (GStreamer 1.26) and forky (1.28)
-#   --dir DIR  where the folders are kept, about 6 GB each; default: target/gst-versions
+#   --dir DIR  where the folders are kept, about 5 GB each; default: target/gst-versions
 #   COMMAND    what is run in each of them instead of `make test`, e.g. `-- cargo test --release --test elements_pages`
 #
 # Each run copies the working tree (what git would add) into DIR/SUITE; the system, the crates and what was built stay there, so
@@ -22,12 +22,13 @@ source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 mirror=${EPOCHFEED_MIRROR:-http://deb.debian.org/debian}
 
-# In namespaces of its own: whatever ends this script, its mounts and processes end with it.
+# In a mount namespace of its own: whatever ends this script, its mounts end with it.
 if [[ -z ${EPOCHFEED_UNSHARED:-} ]]; then
   [[ $(id -u) == 0 ]] || die "chroot and mounts need root"
-  EPOCHFEED_UNSHARED=1 exec unshare --mount --propagation private --pid --fork --kill-child --mount-proc \
-    "${BASH_SOURCE[0]}" "$@"
+  EPOCHFEED_UNSHARED=1 exec unshare --mount --propagation private "${BASH_SOURCE[0]}" "$@"
 fi
+trap 'exit 130' INT
+trap 'exit 143' TERM
 
 dir=$target/gst-versions suites=() command=()
 while (($#)); do
