@@ -13,7 +13,7 @@ pub(super) fn post_lost(element: &impl IsA<gst::Element>, pad: &gst::Pad, what: 
         gst::StreamError::Format,
         ("{what} does not say which sample it is: an element behind epochsrc makes new buffers without the meta of \
              the old ones"),
-        ["Leave it out; it is one of {}", between.join(", ")]
+        ["Leave it out. The elements in between: {}", between.join(", ")]
     );
 }
 
