@@ -4,115 +4,26 @@
 mod common;
 
 use std::path::Path;
-use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use common::{Pipeline, Report, copy_photos, launch, location, scratch};
+use common::{Pipeline, Report, Seen, Watched, copy_photos, launch, location, scratch};
 use gst::prelude::*;
 
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// What arrives at the sink: a batch's epoch and dataset indices and a checksum of its bytes, or the end of an epoch.
-#[derive(Clone, Debug, PartialEq)]
-enum Seen {
-    Batch(u64, Vec<u64>, u32),
-    EpochEnd,
-    Eos,
-}
-
-/// A pipeline in which nothing asks for epochs but the test.
-struct Watched {
-    pipeline: Pipeline,
-    seen: Receiver<Seen>,
-}
-
-fn array(structure: &gst::StructureRef, name: &str) -> Vec<u64> {
-    let array = structure.get::<gst::ArrayRef>(name).unwrap();
-    array
-        .as_slice()
-        .iter()
-        .map(|value| value.get().unwrap())
-        .collect()
-}
-
-impl Watched {
-    fn new(images: &Path, source: &str, jitter: &str, buffer: &str) -> Self {
-        let pipeline = Pipeline::new(&format!(
-            "epochsrc name=source location={} auto-advance=false {source} ! epochdecode \
-             ! video/x-raw,format=RGB,width=32,height=32 ! hsvquantize name=jitter {jitter} ! nhwcpack batch-size=2 \
-             ! epochbuffer name=buffer {buffer} ! fakesink name=sink",
-            location(images)
-        ));
-        let (send, seen) = channel();
-        let pad = pipeline.element("sink").static_pad("sink").unwrap();
-        let what = gst::PadProbeType::BUFFER | gst::PadProbeType::EVENT_DOWNSTREAM;
-        pad.add_probe(what, move |_, info| {
-            let seen = match &info.data {
-                Some(gst::PadProbeData::Buffer(buffer)) => {
-                    let meta = gst::meta::CustomMeta::from_buffer(buffer, "epochfeed-batch").unwrap();
-                    let bytes = buffer.map_readable().unwrap();
-                    Some(Seen::Batch(
-                        meta.structure().get("epoch").unwrap(),
-                        array(meta.structure(), "dataset-index"),
-                        crc32fast::hash(&bytes),
-                    ))
-                }
-                Some(gst::PadProbeData::Event(event)) => match event.type_() {
-                    gst::EventType::SegmentDone => Some(Seen::EpochEnd),
-                    gst::EventType::Eos => Some(Seen::Eos),
-                    _ => None,
-                },
-                _ => None,
-            };
-            if let Some(seen) = seen {
-                // The test may have seen enough.
-                let _ = send.send(seen);
-            }
-            gst::PadProbeReturn::Ok
-        });
-        Self { pipeline, seen }
-    }
-
-    fn start(&self) {
-        self.pipeline.set(gst::State::Playing);
-    }
-
-    /// The batches of the next epoch, up to its end.
-    #[track_caller]
-    fn epoch(&self) -> Vec<Seen> {
-        let mut batches = Vec::new();
-        loop {
-            match self.seen.recv_timeout(LIMIT).expect("nothing comes") {
-                Seen::EpochEnd => return batches,
-                Seen::Eos => panic!("EOS behind {batches:?}"),
-                batch => batches.push(batch),
-            }
-        }
-    }
-
-    fn ask(&self) -> bool {
-        self.pipeline.element("buffer").emit_by_name("next-epoch", &[])
-    }
-
-    fn stat(&self, name: &str) -> u64 {
-        let stats: gst::Structure = self.pipeline.element("buffer").property("stats");
-        stats.get(name).unwrap()
-    }
-
-    /// Waits until the figure `name` is `wanted`.
-    #[track_caller]
-    fn until(&self, name: &str, wanted: u64) {
-        let deadline = Instant::now() + LIMIT;
-        while self.stat(name) != wanted {
-            assert!(Instant::now() < deadline, "{name} stays at {}", self.stat(name));
-            std::thread::yield_now();
-        }
-    }
+/// Batches of two samples, by way of an epochbuffer that holds them.
+fn watched(images: &Path, source: &str, jitter: &str, buffer: &str) -> Watched {
+    Watched::new(&format!(
+        "epochsrc name=source location={} auto-advance=false {source} ! epochdecode \
+         ! video/x-raw,format=RGB,width=32,height=32 ! hsvquantize name=jitter {jitter} ! nhwcpack batch-size=2 \
+         ! epochbuffer name=buffer {buffer} ! fakesink name=sink",
+        location(images)
+    ))
 }
 
 /// The epochs of a run without preparation, one after the other.
 fn plain(images: &Path, source: &str, jitter: &str, epochs: usize) -> Vec<Vec<Seen>> {
-    let watched = Watched::new(images, source, jitter, "prefetch=off");
+    let watched = watched(images, source, jitter, "prefetch=off");
     watched.start();
     let mut seen = Vec::new();
     for epoch in 0..epochs {
@@ -131,7 +42,7 @@ fn an_epoch_is_prepared_behind_the_gate_and_is_the_same() {
     for shuffle in ["keyed", "torch", "torch-distributed", "none"] {
         let source = format!("epochs=-1 seed=3 shuffle={shuffle}");
         let wanted = plain(images.path(), &source, "", 4);
-        let watched = Watched::new(images.path(), &source, "", "prefetch=complete");
+        let watched = watched(images.path(), &source, "", "prefetch=complete");
         watched.start();
         for (epoch, wanted) in wanted.iter().enumerate() {
             if epoch > 0 {
@@ -151,7 +62,7 @@ fn without_preparation_nothing_is_read_before_it_is_asked_for() {
     let images = scratch();
     copy_photos(images.path(), 4);
     let read = |prefetch: &str| {
-        let watched = Watched::new(images.path(), "epochs=-1", "", prefetch);
+        let watched = watched(images.path(), "epochs=-1", "", prefetch);
         watched.start();
         watched.epoch();
         if prefetch == "prefetch=complete" {
@@ -169,7 +80,7 @@ fn the_budget_holds_and_one_buffer_is_always_admitted() {
     let images = scratch();
     copy_photos(images.path(), 16);
     for (budget, most) in [("max-buffers=3", 3), ("max-bytes=1", 1)] {
-        let watched = Watched::new(
+        let watched = watched(
             images.path(),
             "epochs=-1",
             "",
@@ -193,7 +104,7 @@ fn what_was_prepared_under_another_recipe_is_prepared_again() {
     copy_photos(images.path(), 6);
     let source = "epochs=-1 seed=5";
     let wanted = plain(images.path(), source, "hue=0.5", 2);
-    let watched = Watched::new(images.path(), source, "hue=0.0", "prefetch=complete");
+    let watched = watched(images.path(), source, "hue=0.0", "prefetch=complete");
     watched.start();
     assert_ne!(watched.epoch(), wanted[0]);
     watched.until("level-buffers", 3);
@@ -209,7 +120,7 @@ fn a_failure_while_preparing_is_told_when_the_epoch_is_asked_for() {
     let photos = copy_photos(images.path(), 6);
     let source = "epochs=-1 seed=5";
     let wanted = plain(images.path(), source, "", 3);
-    let watched = Watched::new(images.path(), source, "", "prefetch=complete");
+    let watched = watched(images.path(), source, "", "prefetch=complete");
     watched.start();
     assert_eq!(watched.epoch(), wanted[0]);
     watched.until("level-buffers", 3);
@@ -253,7 +164,7 @@ fn an_eos_from_the_application_passes_a_closed_gate_and_a_full_buffer() {
         "prefetch=complete max-buffers=1",
         "prefetch=off",
     ] {
-        let watched = Watched::new(images.path(), "epochs=-1", "", buffer);
+        let watched = watched(images.path(), "epochs=-1", "", buffer);
         watched.start();
         watched.epoch();
         if buffer != "prefetch=off" {
@@ -275,24 +186,13 @@ fn a_flushing_seek_begins_the_current_epoch_anew() {
     copy_photos(images.path(), 8);
     let source = "epochs=-1 seed=9 shuffle=torch";
     let wanted = plain(images.path(), source, "", 2);
-    let watched = Watched::new(images.path(), source, "", "prefetch=complete");
+    let watched = watched(images.path(), source, "", "prefetch=complete");
     watched.start();
     assert_eq!(watched.epoch(), wanted[0]);
     watched.until("level-buffers", 4);
-    let seek = |start: u64| {
-        let seek = gst::event::Seek::builder(
-            1.0,
-            gst::SeekFlags::FLUSH,
-            gst::SeekType::Set,
-            gst::format::Default::from_u64(start),
-            gst::SeekType::None,
-            gst::format::Default::NONE,
-        );
-        assert!(watched.pipeline.0.send_event(seek.build()));
-    };
-    seek(0);
+    assert!(watched.flushing_seek(0));
     assert_eq!(watched.epoch(), wanted[0], "the epoch that the consumer is in");
-    seek(4);
+    assert!(watched.flushing_seek(4));
     assert_eq!(watched.epoch(), wanted[0][2..]);
     assert!(watched.ask());
     assert_eq!(watched.epoch(), wanted[1]);
@@ -304,18 +204,10 @@ fn a_segment_seek_asks_for_the_next_epoch() {
     copy_photos(images.path(), 4);
     let wanted = plain(images.path(), "epochs=-1", "", 2);
     for buffer in ["prefetch=complete", "prefetch=off"] {
-        let watched = Watched::new(images.path(), "epochs=-1", "", buffer);
+        let watched = watched(images.path(), "epochs=-1", "", buffer);
         watched.start();
         assert_eq!(watched.epoch(), wanted[0]);
-        let seek = gst::event::Seek::builder(
-            1.0,
-            gst::SeekFlags::SEGMENT,
-            gst::SeekType::Set,
-            gst::format::Default::ZERO,
-            gst::SeekType::None,
-            gst::format::Default::NONE,
-        );
-        assert!(watched.pipeline.0.send_event(seek.build()));
+        assert!(watched.segment_seek());
         assert_eq!(watched.epoch(), wanted[1]);
     }
 }
@@ -324,7 +216,7 @@ fn a_segment_seek_asks_for_the_next_epoch() {
 fn a_hundred_stops_with_a_full_buffer() {
     let images = scratch();
     copy_photos(images.path(), 8);
-    let watched = Watched::new(images.path(), "epochs=-1", "", "prefetch=complete max-buffers=2");
+    let watched = watched(images.path(), "epochs=-1", "", "prefetch=complete max-buffers=2");
     for _ in 0..100 {
         watched.pipeline.element("source").set_property("state", "");
         watched.start();
@@ -402,7 +294,7 @@ fn reports_are_the_same_wherever_the_buffer_stands() {
 fn a_recipe_that_changes_all_the_time_skips_and_repeats_nothing() {
     let images = scratch();
     copy_photos(images.path(), 8);
-    let watched = Watched::new(images.path(), "epochs=-1", "", "prefetch=complete");
+    let watched = watched(images.path(), "epochs=-1", "", "prefetch=complete");
     watched.start();
     let jitter = watched.pipeline.element("jitter");
     let mut chance = 1u64;
@@ -431,7 +323,7 @@ fn a_recipe_that_changes_all_the_time_skips_and_repeats_nothing() {
 fn without_a_consumer_what_passes_the_buffer_is_acknowledged() {
     let images = scratch();
     copy_photos(images.path(), 6);
-    let watched = Watched::new(images.path(), "epochs=-1", "", "prefetch=complete");
+    let watched = watched(images.path(), "epochs=-1", "", "prefetch=complete");
     watched.start();
     watched.epoch();
     watched.until("level-buffers", 3);

@@ -78,20 +78,30 @@ fn element(name: &str) -> gst::Element {
     gst::ElementFactory::make(name).build().unwrap()
 }
 
-/// From the list of properties, those called one of `keep`.
+/// What the page says of ours: of the properties those called one of `keep`, of the signals their names and types, and
+/// nothing of the flags. The rest differs between versions of gst-inspect-1.0.
 fn only(lines: Vec<String>, page: &str, keep: &BTreeSet<&str>) -> String {
     // In the page as it is, a property begins in the third column.
     let begins =
         |line: &str| line.starts_with("  ") && line.as_bytes().get(2).is_some_and(|byte| *byte != b' ');
-    let (mut text, mut in_properties, mut kept) = (String::new(), false, true);
+    let (mut text, mut section, mut kept) = (String::new(), "", true);
     for (line, raw) in lines.iter().zip(page.lines()) {
         if !raw.starts_with(' ') && !raw.is_empty() {
-            in_properties = raw == "Element Properties:";
-            kept = true;
-        } else if in_properties && begins(raw) {
+            section = raw;
+            kept = section != "Element Flags:";
+        } else if section == "Element Properties:" && begins(raw) {
             kept = keep.contains(raw.split_whitespace().next().unwrap());
+        } else if section == "Element Actions:" {
+            // `"NAME" :  TYPE user_function …` or, in newer ones, `"NAME" -> TYPE  :  g_signal_emit_by_name …`.
+            if let [name, _, returned, ..] = line.split_whitespace().collect::<Vec<_>>()[..]
+                && name.starts_with('"')
+            {
+                writeln!(text, " {name}: {returned}").unwrap();
+            }
+            continue;
         }
-        if kept && !(in_properties && line.trim().is_empty()) {
+        let blank = line.trim().is_empty();
+        if kept && !(blank && section == "Element Properties:") {
             writeln!(text, "{line}").unwrap();
         }
     }

@@ -12,6 +12,14 @@ fn count(folder: &str) -> usize {
     std::fs::read_dir(folder).unwrap().count()
 }
 
+/// The process's threads but for the one with which GLib starts those of its pools: newer versions keep it for good.
+fn threads() -> usize {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    // One that has ended meanwhile has no name any more.
+    let names = tasks.filter_map(|task| std::fs::read_to_string(task.unwrap().path().join("comm")).ok());
+    names.filter(|name| name.trim_end() != "pool-spawner").count()
+}
+
 #[test]
 fn fifty_feeds_leave_what_one_leaves() {
     let images = scratch();
@@ -35,12 +43,12 @@ fn fifty_feeds_leave_what_one_leaves() {
             let batch = feed.epochs().next().unwrap().unwrap().next().unwrap().unwrap();
             assert_eq!(batch.shape()[0], 2);
         };
-        let counts = || (count("/proc/self/task"), count("/proc/self/fd"));
-        let threads_before = count("/proc/self/task");
+        let counts = || (threads(), count("/proc/self/fd"));
+        let threads_before = threads();
         cycle(0);
         // The pool's threads end a moment after they have been let go.
         until("the first feed's threads have ended", || {
-            count("/proc/self/task") == threads_before
+            threads() == threads_before
         });
         let one = counts();
         for number in 1..=50 {

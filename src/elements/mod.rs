@@ -14,6 +14,7 @@ pub mod epochsink;
 pub mod epochsrc;
 pub mod faults;
 pub mod hsvquantize;
+mod identity;
 pub mod meta;
 pub mod nhwcpack;
 pub(crate) mod util;

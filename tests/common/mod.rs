@@ -11,6 +11,7 @@ pub mod pipeline;
 pub mod process;
 pub mod report;
 pub mod tools;
+pub mod watched;
 
 pub use data::{copy_photos, location, photos, scratch};
 pub use feed::{Feed, SAMPLE, Sample, Taken, assert_same_bytes, quoted};
@@ -20,3 +21,4 @@ pub use report::{BatchLine, EpochLine, Report};
 pub use tools::{
     inspect, launch, launch_failing, launch_verbose, launch_with_messages, plugin_folder, python,
 };
+pub use watched::{Seen, Watched};

@@ -87,6 +87,8 @@ struct Inner {
     step_bound: bool,
     /// The recipes under which epochs were prepared that are not delivered yet; `None` if it changed meanwhile.
     prepared: BTreeMap<u64, Option<u64>>,
+    /// The seek that asked for an epoch last, the epoch, and the answer.
+    asked: Option<(gst::Seqnum, u64, bool)>,
     /// The flushing seek that reads the epoch to be restarted.
     restart_seqnum: Option<gst::Seqnum>,
     /// Messages about samples of an epoch that is not delivered yet.
@@ -130,6 +132,7 @@ impl Coordinator {
         inner.latest = inner.stages.keys().next_back().copied();
         inner.save_failed = false;
         inner.prepared.clear();
+        inner.asked = None;
         inner.restart_seqnum = None;
         inner.last = last;
         inner.flushing = false;
@@ -187,6 +190,40 @@ impl Coordinator {
             self.lock().held.retain(|(of, _, _)| *of > epoch);
         }
         requested
+    }
+
+    /// Answers the seek `seqnum`, which asks for the next epoch, with what `ask` says; it gets that epoch's number.
+    ///
+    /// A pipeline sends a seek to each of its sinks, and behind a tee each arrives. Only the first one asks: what it asked
+    /// for may be on its way when the others come, which would then ask for the epoch behind.
+    pub fn ask_once(&self, seqnum: gst::Seqnum, ask: impl FnOnce(u64) -> bool) -> bool {
+        let before = self.lock().asked;
+        if let Some((last, epoch, answer)) = before
+            && last == seqnum
+            && !self.is_finished(epoch)
+        {
+            return answer;
+        }
+        let Some(next) = self.next() else {
+            return false;
+        };
+        let answer = ask(next);
+        self.lock().asked = Some((seqnum, next, answer));
+        answer
+    }
+
+    /// Whether all of `epoch` has been acknowledged.
+    fn is_finished(&self, epoch: u64) -> bool {
+        let inner = self.lock();
+        let state = inner
+            .state
+            .as_deref()
+            .and_then(|state| State::from_json(state).ok());
+        state.is_some_and(|state| {
+            let length = inner.opened(epoch).map(|opened| opened.order.len());
+            state.epoch > epoch
+                || state.epoch == epoch && length.is_some_and(|length| state.position >= length)
+        })
     }
 
     /// Allows `epoch` to be prepared; false if it was allowed before.

@@ -207,12 +207,13 @@ impl EpochBuffer {
 
     /// Asks for the next epoch; false where there is none, or when preparing it failed, which is told by a warning.
     fn next_epoch(&self) -> bool {
-        let Some(coordinator) = self.coordinator() else {
-            return false;
-        };
-        let Some(next) = coordinator.next() else {
-            return false;
-        };
+        self.coordinator().is_some_and(|coordinator| {
+            let next = coordinator.next();
+            next.is_some_and(|next| self.ask(&coordinator, next))
+        })
+    }
+
+    fn ask(&self, coordinator: &Coordinator, next: u64) -> bool {
         match coordinator.request(next) {
             Requested::Accepted => true,
             Requested::Failed(reason) => {
@@ -362,7 +363,9 @@ impl EpochBuffer {
         if let gst::EventView::Seek(seek) = event.view() {
             let (_, flags, ..) = seek.get();
             if flags.contains(gst::SeekFlags::SEGMENT) && !flags.contains(gst::SeekFlags::FLUSH) {
-                return self.next_epoch();
+                return self.coordinator().is_some_and(|coordinator| {
+                    coordinator.ask_once(event.seqnum(), |next| self.ask(&coordinator, next))
+                });
             }
         }
         gst::Pad::event_default(&self.src_pad, Some(&*self.obj()), event)

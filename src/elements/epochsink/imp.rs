@@ -16,6 +16,7 @@ use gst_base::subclass::prelude::*;
 use super::super::account::{Account, EpochReport};
 use super::super::coordinator::{self, Registration, Requested, Taken};
 use super::super::epoch_end::EpochEnd;
+use super::super::identity;
 use super::super::meta::{BatchMeta, GainsMeta, SampleMeta};
 use super::super::util::{Statistics, lock, nanoseconds_since};
 use super::progress::Progress;
@@ -56,6 +57,19 @@ struct Session {
     asked: Instant,
     /// The summary is out.
     ended: bool,
+}
+
+impl Session {
+    /// Whether `epoch` has ended before: a flush during the validation brings its end once more, an element that repeats
+    /// frames something of it.
+    fn is_booked(&self, epoch: u64) -> bool {
+        self.epochs.last().is_some_and(|last| last.epoch == epoch)
+    }
+
+    /// Whether `max-steps` is reached.
+    fn is_out_of_steps(&self) -> bool {
+        self.settings.max_steps > 0 && self.steps >= self.settings.max_steps
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -252,7 +266,22 @@ impl EpochSink {
                 .as_ref()
                 .and_then(|registration| registration.coordinator().order(epoch))
         };
-        let batch = BatchMeta::get(buffer).unwrap_or_else(|| self.single(session, buffer));
+        let batch = match (BatchMeta::get(buffer), SampleMeta::get(buffer)) {
+            (Some(batch), _) => batch,
+            (None, Some(sample)) => Self::single(session, buffer, sample),
+            (None, None) if session.registration.is_some() => {
+                if let Some(pad) = self.sink_pad() {
+                    identity::post_lost(&*self.obj(), &pad, &format!("Buffer {}", session.steps));
+                }
+                return Err(gst::FlowError::Error);
+            }
+            (None, None) => BatchMeta {
+                pad: vec![false],
+                replaced_from: vec![-1],
+                batch: session.steps,
+                ..BatchMeta::default()
+            },
+        };
         let epoch_order = order(session, batch.epoch);
         if session
             .account
@@ -291,7 +320,7 @@ impl EpochSink {
         }
         session.steps += 1;
         session.ready = Instant::now();
-        if session.settings.max_steps > 0 && session.steps >= session.settings.max_steps {
+        if session.is_out_of_steps() {
             gst::info!(CAT, imp = self, "max-steps reached");
             // Booked now: upstream, ahead of this step, may end the epoch in the stream as if all of it had been taken.
             self.end(session);
@@ -299,6 +328,10 @@ impl EpochSink {
                 // A source that waits at the boundary would never learn it from a push.
                 registration.coordinator().end();
             }
+            // Not left to the EOS event that upstream answers with: a queue that finds a SEGMENT among what it throws away
+            // after this return stops there for good.
+            let message = gst::message::Eos::builder().src(&*self.obj()).build();
+            let _ = self.obj().post_message(message);
             return Err(gst::FlowError::Eos);
         }
         Ok(gst::FlowSuccess::Ok)
@@ -322,15 +355,7 @@ impl EpochSink {
     }
 
     /// A frame that comes without nhwcpack, as a batch of one.
-    fn single(&self, session: &Session, buffer: &gst::BufferRef) -> BatchMeta {
-        let Some(sample) = SampleMeta::get(buffer) else {
-            return BatchMeta {
-                pad: vec![false],
-                replaced_from: vec![-1],
-                batch: session.steps,
-                ..BatchMeta::default()
-            };
-        };
+    fn single(session: &Session, buffer: &gst::BufferRef, sample: SampleMeta) -> BatchMeta {
         let state = session.registration.as_ref().and_then(|registration| {
             let coordinator = registration.coordinator();
             coordinator.state_at(sample.epoch, Taken::up_to(&sample))
@@ -395,8 +420,7 @@ impl EpochSink {
             // No batch came of it: what this run had left of it was skipped or dropped.
             _ => Account::begin(end.epoch, Self::before(session, end.epoch), session.asked, now),
         };
-        // A flush during the validation brings the end of the epoch once more.
-        if session.epochs.last().is_none_or(|last| last.epoch != end.epoch) {
+        if !session.is_booked(end.epoch) {
             self.book(session, account.finish(end.ledger, now));
         }
         // Also what came behind the last batch is done with: a run that resumes begins with the next epoch.
@@ -426,7 +450,8 @@ impl EpochSink {
 
     /// The stream has ended: books an epoch that was broken off, and says how it went.
     fn end(&self, session: &mut Session) {
-        if let Some(account) = session.account.take() {
+        let account = session.account.take();
+        if let Some(account) = account.filter(|account| !session.is_booked(account.epoch)) {
             let coordinator = session
                 .registration
                 .as_ref()
@@ -560,10 +585,18 @@ impl BaseSinkImpl for EpochSink {
             // What comes now of the epoch begins where the coordinator says.
             gst::EventView::FlushStop(_) => self.with_session((), |session| {
                 session.account = None;
-                let limit = session.settings.max_steps;
-                session.ended &= limit > 0 && session.steps >= limit;
+                session.ended &= session.is_out_of_steps();
             }),
-            gst::EventView::Eos(_) => self.with_session((), |session| self.end(session)),
+            gst::EventView::Eos(_) => {
+                let posted = self.with_session(false, |session| {
+                    self.end(session);
+                    session.is_out_of_steps()
+                });
+                // The base class would post it once more.
+                if posted {
+                    return true;
+                }
+            }
             _ => (),
         }
         self.parent_event(event)

@@ -160,9 +160,10 @@ impl EpochSrc {
     /// Asks for the epoch after the one that is delivered now; false where there is none, or when preparing it failed,
     /// which is told by a warning.
     fn next_epoch(&self) -> bool {
-        let Some(next) = self.coordinator.next() else {
-            return false;
-        };
+        self.coordinator.next().is_some_and(|next| self.ask(next))
+    }
+
+    fn ask(&self, next: u64) -> bool {
         match self.coordinator.request(next) {
             Requested::Accepted => true,
             Requested::Failed(reason) => {
@@ -182,7 +183,8 @@ impl EpochSrc {
     fn seek(&self, seek: &gst::event::Seek, seqnum: gst::Seqnum) -> bool {
         let (rate, flags, start_type, start, _, _) = seek.get();
         if !flags.contains(gst::SeekFlags::FLUSH) {
-            return flags.contains(gst::SeekFlags::SEGMENT) && self.next_epoch();
+            return flags.contains(gst::SeekFlags::SEGMENT)
+                && self.coordinator.ask_once(seqnum, |next| self.ask(next));
         }
         let position = match start {
             gst::GenericFormattedValue::Default(start) if start_type == gst::SeekType::Set => {
@@ -441,6 +443,7 @@ impl BaseSrcImpl for EpochSrc {
             let exhausted = !self.coordinator.is_broken_off(target.epoch);
             run.reader.seek(receipt, target.position, exhausted);
             run.begin_epoch();
+            run.segment_done = false;
             run.start = target.position.min(run.reader.order().len());
             match &target.state {
                 Some(state) => run.resume(state),

@@ -67,6 +67,8 @@ pub(super) struct Run {
     /// Epoch and place behind the buffer that was pushed last.
     pub pushed: Option<(u64, Taken)>,
     pub caps: Option<Format>,
+    /// SEGMENT_DONE was sent, and no segment since.
+    pub segment_done: bool,
     /// When the last buffer was handed to the base class.
     pub handed_over: Option<Instant>,
 }
@@ -127,6 +129,7 @@ impl Run {
             ready: VecDeque::new(),
             pushed: None,
             caps: None,
+            segment_done: false,
             handed_over: None,
             settings: settings.clone(),
             reader: Reader::new(dataset, sampler, receipt, position, io_depth),
@@ -205,6 +208,17 @@ impl Run {
             reader.sampler.config(),
             reader.dataset.fingerprint()
         )])
+    }
+
+    /// The segment that begins behind the slots so far.
+    pub fn segment(&self) -> gst::FormattedSegment<gst::ClockTime> {
+        let start = self.time(self.slots);
+        let mut segment = gst::FormattedSegment::<gst::ClockTime>::new();
+        segment.set_start(start);
+        segment.set_time(start);
+        segment.set_base(start);
+        segment.set_position(start);
+        segment
     }
 
     /// Time stamp of the run's `slots`-th frame.

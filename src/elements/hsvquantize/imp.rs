@@ -12,6 +12,7 @@ use gst_base::subclass::prelude::*;
 
 use super::super::coordinator::{self, Registration, Stage};
 use super::super::epoch_end::EpochEnd;
+use super::super::identity;
 use super::super::meta::{GainsMeta, SampleMeta};
 use super::super::util::{Statistics, lock, nanoseconds_since};
 use super::super::video::{self, GAINS_FEATURE};
@@ -268,6 +269,10 @@ impl BaseTransformImpl for HsvQuantize {
     }
 
     fn sink_event(&self, event: gst::Event) -> bool {
+        // When the element started, what stands in front of it may not have been linked yet (decodebin is one).
+        if event.type_() == gst::EventType::StreamStart && lock(&self.registration).is_none() {
+            self.find_coordinator();
+        }
         let end = EpochEnd::get(&event);
         if end.is_some() {
             self.acknowledge_passed();
@@ -364,6 +369,13 @@ impl BaseTransformImpl for HsvQuantize {
             stats.frames - 1
         };
         self.acknowledge_passed();
+        if SampleMeta::get(frame).is_none()
+            && lock(&self.registration).is_some()
+            && let Some(pad) = self.obj().static_pad("sink")
+        {
+            identity::post_lost(&*self.obj(), &pad, &format!("Frame {number}"));
+            return Err(gst::FlowError::Error);
+        }
         let gains = self.gains(frame, number)?;
         let (info, deferred) = match &*lock(&self.stream) {
             Some(stream) => (stream.info.clone(), stream.deferred),

@@ -13,9 +13,9 @@ use gst::subclass::prelude::*;
 
 use super::super::coordinator::{self, Registration, Stage, Taken};
 use super::super::epoch_end::EpochEnd;
-use super::super::faults;
 use super::super::util::{Statistics, lock, nanoseconds_since};
 use super::super::video::{self, GAINS_FEATURE};
+use super::super::{faults, identity};
 use super::batch::{self, Frame};
 use super::settings::{Dtype, LastBatch, Layout, Settings};
 use crate::tensor::PackSpec;
@@ -45,6 +45,10 @@ struct Stream {
     frames: Vec<Frame>,
     /// The epoch's first frames, for `last-batch=pad`.
     first: Vec<Frame>,
+    /// Epoch and place in it of the last frame.
+    place: Option<(u64, u64)>,
+    /// It has been said that frames come again or out of order.
+    disordered: bool,
     /// Frames so far: the names of those without a sample meta.
     number: u64,
     /// Batches of the epoch so far.
@@ -132,6 +136,8 @@ impl NhwcPack {
             segment: None,
             frames: Vec::new(),
             first: Vec::new(),
+            place: None,
+            disordered: false,
             number: 0,
             batches: 0,
             discont: true,
@@ -189,6 +195,11 @@ impl NhwcPack {
             let waited = stats.idle_since.take().map_or(0, nanoseconds_since);
             stats.wait_input += waited;
         }
+        if !frame.stamped && stream.registration.is_some() {
+            identity::post_lost(&*self.obj(), &self.sink_pad, &format!("Frame {number}"));
+            return Err(gst::FlowError::Error);
+        }
+        self.check_order(stream, &frame);
         // An element in between may have swallowed the end of an epoch: no batch holds samples of two.
         let epoch = |frame: &Frame| frame.stamped.then_some(frame.sample.epoch);
         if stream
@@ -217,6 +228,24 @@ impl NhwcPack {
         stats.level = stream.frames.len() as u64;
         stats.idle_since = Some(Instant::now());
         result
+    }
+
+    /// Warns, once, of a frame that is not behind the one before it.
+    fn check_order(&self, stream: &mut Stream, frame: &Frame) {
+        let place = (frame.sample.epoch, frame.sample.index);
+        let before = stream.place.replace(place);
+        if before.is_some_and(|before| place <= before) && !std::mem::replace(&mut stream.disordered, true) {
+            gst::element_imp_warning!(
+                self,
+                gst::StreamError::Failed,
+                (
+                    "Epoch {}, {} came again, or out of its order",
+                    frame.sample.epoch,
+                    faults::describe(&frame.sample)
+                ),
+                ["An element between epochsrc and nhwcpack repeats frames or mixes them up (videorate does)"]
+            );
+        }
     }
 
     /// Takes over the caps of frames.
@@ -554,6 +583,7 @@ impl Stream {
     fn reset(&mut self) {
         self.frames.clear();
         self.first.clear();
+        self.place = None;
         self.batches = 0;
         self.discont = true;
         self.segment = None;

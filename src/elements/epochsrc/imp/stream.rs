@@ -33,16 +33,46 @@ impl EpochSrc {
             stats.position = 0;
             stats.duration = run.reader.order().len();
         }
-        let start = run.time(run.slots);
-        let mut segment = gst::FormattedSegment::<gst::ClockTime>::new();
-        segment.set_start(start);
-        segment.set_time(start);
-        segment.set_base(start);
-        segment.set_position(start);
-        self.obj().new_segment(segment.upcast_ref()).map_err(|error| {
-            gst::element_imp_error!(self, gst::CoreError::Event, ["Cannot begin a segment: {error}"]);
-            gst::FlowError::Error
-        })
+        self.obj()
+            .new_segment(run.segment().upcast_ref())
+            .map_err(|error| {
+                gst::element_imp_error!(self, gst::CoreError::Event, ["Cannot begin a segment: {error}"]);
+                gst::FlowError::Error
+            })
+    }
+
+    /// Begins a segment behind a SEGMENT_DONE at once where a multiqueue needs that; `open_epoch` leaves it to the base
+    /// class, which sends it with the first buffer.
+    fn reopen(&self, run: &mut Run) {
+        if std::mem::take(&mut run.segment_done) && self.has_closed_multiqueue() {
+            let segment = gst::event::Segment::new(&run.segment());
+            let _ = self.obj().src_pad().push_event(segment);
+        }
+    }
+
+    /// Before GStreamer 1.26 a multiqueue (there is one in decodebin) is closed behind SEGMENT_DONE to all but a SEGMENT: a
+    /// change of caps, or the end of the stream, would hang in it. A queue, on the other hand, may stop at a SEGMENT that
+    /// it has not passed on when a sink has had enough, so that none is sent without need.
+    fn has_closed_multiqueue(&self) -> bool {
+        if gst::version() >= (1, 26, 0, 0) {
+            return false;
+        }
+        let mut top = self.obj().clone().upcast::<gst::Object>();
+        while let Some(parent) = top.parent() {
+            top = parent;
+        }
+        let Ok(bin) = top.downcast::<gst::Bin>() else {
+            return false;
+        };
+        let mut found = bin.iterate_all_by_element_factory_name("multiqueue");
+        loop {
+            match found.next() {
+                Ok(element) => return element.is_some(),
+                // Somebody adds or removes elements.
+                Err(gst::IteratorError::Resync) => found.resync(),
+                Err(gst::IteratorError::Error) => return false,
+            }
+        }
     }
 
     /// Reads the dataset again for the epoch that begins.
@@ -264,6 +294,7 @@ impl EpochSrc {
         gst::debug!(CAT, imp = self, "End of epoch {epoch}: {ledger:?}");
         // Refused when downstream flushes or has ended: the next push says which.
         let _ = self.obj().src_pad().push_event(event);
+        run.segment_done = true;
         Ok(())
     }
 
@@ -314,6 +345,10 @@ impl EpochSrc {
         if let Some(format) = format
             && run.caps != Some(format)
         {
+            // The first caps stand in front of their segment.
+            if run.caps.is_some() {
+                self.reopen(run);
+            }
             let caps = gst::Caps::builder(format.media_type())
                 .field("framerate", run.framerate)
                 .build();
@@ -340,6 +375,7 @@ impl EpochSrc {
         }
         // A replacement's buffer is shared with the sample it repeats.
         let mut buffer = encoded.buffer.copy();
+        run.segment_done = false;
         {
             let buffer = buffer.make_mut();
             if !sample.again && std::mem::take(&mut run.fresh) {
@@ -362,8 +398,16 @@ impl EpochSrc {
         Ok(buffer)
     }
 
-    /// The next buffer of the stream, with what comes before it.
+    /// The next buffer of the stream, with what comes before it, or before the end.
     pub(super) fn produce(&self, run: &mut Run) -> Result<gst::Buffer, gst::FlowError> {
+        let result = self.next_buffer(run);
+        if result == Err(gst::FlowError::Eos) {
+            self.reopen(run);
+        }
+        result
+    }
+
+    fn next_buffer(&self, run: &mut Run) -> Result<gst::Buffer, gst::FlowError> {
         if self.coordinator.is_ending() {
             return Err(gst::FlowError::Eos);
         }
