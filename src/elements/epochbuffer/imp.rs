@@ -245,7 +245,27 @@ impl EpochBuffer {
         });
         coordinator.listen(&listener);
         *lock(&self.listener) = Some(listener);
-        *lock(&self.registration) = Some(Arc::new(coordinator.register(Stage::Buffer)));
+        self.register(&coordinator, Stage::HeldImages);
+    }
+
+    fn register(&self, coordinator: &Arc<Coordinator>, stage: Stage) {
+        let registration = Some(Arc::new(coordinator.register(stage)));
+        let before = std::mem::replace(&mut *lock(&self.registration), registration);
+        drop(before);
+    }
+
+    /// What comes has `caps`: they tell where this element stands. Frames that wait to be packed are not consumed when they
+    /// leave the buffer, batches are.
+    fn see(&self, caps: &gst::CapsRef) {
+        let (Some(coordinator), Some(structure)) = (self.coordinator(), caps.structure(0)) else {
+            return;
+        };
+        let stage = match structure.name().as_str() {
+            name if name.starts_with("image/") => Stage::HeldImages,
+            "video/x-raw" => Stage::HeldFrames,
+            _ => Stage::HeldBatches,
+        };
+        self.register(&coordinator, stage);
     }
 
     fn chain(&self, buffer: gst::Buffer) -> Result<gst::FlowSuccess, gst::FlowError> {
@@ -321,8 +341,10 @@ impl EpochBuffer {
             }
             _ if !event.is_serialized() => gst::Pad::event_default(&self.sink_pad, Some(&*self.obj()), event),
             _ => {
-                if event.type_() == gst::EventType::StreamStart {
-                    self.find_coordinator();
+                match event.view() {
+                    gst::EventView::StreamStart(_) => self.find_coordinator(),
+                    gst::EventView::Caps(caps) => self.see(caps.caps()),
+                    _ => (),
                 }
                 let end = EpochEnd::get(&event);
                 let item = match end {
