@@ -31,7 +31,8 @@ fn child_of<F>() -> Option<Job> {
         .arg(test)
         .env(VARIABLE, test)
         .env("G_DEBUG", "fatal_warnings")
-        .env("GST_DEBUG", "");
+        .env("GST_DEBUG", "")
+        .env("GST_DEBUG_NO_COLOR", "1");
     Some(job)
 }
 

@@ -45,7 +45,7 @@ impl Buffered {
         };
         let pipeline = Pipeline::new(&format!(
             "epochsrc name=source location={} shuffle=none epochs=-1 {source} ! epochdecode name=decode \
-             ! video/x-raw,format=RGB,width=32,height=32 ! {frames} hsvquantize ! nhwcpack batch-size=2 \
+             ! video/x-raw,format=RGB,width=32,height=32 ! {frames} hsvquantize name=jitter ! nhwcpack batch-size=2 \
              ! {batches} appsink name=sink sync=false max-buffers={room}",
             location(images)
         ));
@@ -92,6 +92,11 @@ impl Buffered {
 
     pub fn ask(&self) -> bool {
         self.pipeline().element("buffer").emit_by_name("next-epoch", &[])
+    }
+
+    /// Changes the recipe.
+    pub fn set_jitter(&self, hue: f64) {
+        self.pipeline().element("jitter").set_property("hue", hue);
     }
 
     /// A figure of the buffer's.
