@@ -5,15 +5,20 @@
 mod common;
 mod feed_support;
 
-use common::wait::LIMIT;
-use common::{scratch, tiny_images};
+use std::path::Path;
+use std::time::Duration;
+
+use common::{repeat, scratch, timed, tiny_images};
 use epochfeed::elements::epochbuffer::Prefetch;
 use epochfeed::elements::nhwcpack::LastBatch;
 use epochfeed::feed::{Builder, Hold};
 use epochfeed::sampler::{Ledger, Sampler, SamplerConfig, Shuffle};
-use feed_support::{Seen, all, rest, small, within};
+use feed_support::{all, rest, small};
 
 const EPOCHS: u64 = 4;
+const SEED: u64 = 4;
+/// How long a few small epochs may take.
+const LIMIT: Duration = Duration::from_secs(10);
 const LAST: [LastBatch; 3] = [LastBatch::Partial, LastBatch::Drop, LastBatch::Pad];
 const PREFETCH: [Prefetch; 3] = [Prefetch::Off, Prefetch::Complete, Prefetch::Any];
 const HOLD: [Hold; 2] = [Hold::Batches, Hold::Frames];
@@ -53,115 +58,154 @@ fn ledger(samples: usize, size: usize, last: LastBatch) -> Ledger {
     }
 }
 
-/// Calls `check` with every arrangement: samples, size of a batch, what becomes of the last one, and a feed of it.
-fn every_arrangement(check: impl Fn(&str, (usize, usize), LastBatch, &dyn Fn() -> Builder)) {
-    for (samples, size) in SIZES {
-        let images = scratch();
-        tiny_images(images.path(), samples);
-        for (last, prefetch, hold) in LAST
-            .into_iter()
-            .flat_map(|last| PREFETCH.map(|prefetch| (last, prefetch)))
-            .flat_map(|(last, prefetch)| HOLD.map(|hold| (last, prefetch, hold)))
-        {
-            let what = format!("{samples} samples in batches of {size}, {last:?}, {prefetch:?}, {hold:?}");
-            check(&what, (samples, size), last, &|| {
-                small(images.path())
-                    .seed(4)
-                    .shuffle(Shuffle::Torch)
-                    .batch_size(size as u32)
-                    .last_batch(last)
-                    .prefetch(prefetch)
-                    .hold(hold)
-            });
+/// One way to have small epochs.
+#[derive(Clone, Copy, Debug)]
+struct Arrangement {
+    samples: usize,
+    batch_size: usize,
+    last: LastBatch,
+    prefetch: Prefetch,
+    hold: Hold,
+}
+
+impl Arrangement {
+    const COUNT: usize = SIZES.len() * LAST.len() * PREFETCH.len() * HOLD.len();
+
+    /// All of them, one after the other.
+    fn nth(number: usize) -> Self {
+        let mut rest = number;
+        let mut next = |count: usize| {
+            let choice = rest % count;
+            rest /= count;
+            choice
+        };
+        let (samples, batch_size) = SIZES[next(SIZES.len())];
+        Self {
+            samples,
+            batch_size,
+            last: LAST[next(LAST.len())],
+            prefetch: PREFETCH[next(PREFETCH.len())],
+            hold: HOLD[next(HOLD.len())],
         }
     }
+
+    /// A feed of `images`.
+    fn feed(&self, images: &Path) -> Builder {
+        small(images)
+            .seed(SEED)
+            .shuffle(Shuffle::Torch)
+            .batch_size(self.batch_size as u32)
+            .last_batch(self.last)
+            .prefetch(self.prefetch)
+            .hold(self.hold)
+    }
+}
+
+/// Calls `check` with every arrangement and its images.
+#[track_caller]
+fn every_arrangement(what: &str, check: impl Fn(Arrangement, &Path) + Clone + Send + 'static) {
+    repeat(what, Arrangement::COUNT, LIMIT, move |number| {
+        let arrangement = Arrangement::nth(number % Arrangement::COUNT);
+        let images = scratch();
+        tiny_images(images.path(), arrangement.samples);
+        timed(|| check(arrangement, images.path()))
+    });
 }
 
 #[test]
 fn every_epoch_is_whole() {
-    within(LIMIT, || {
-        every_arrangement(|what, (samples, size), last, build| {
-            let sampler = Sampler::new(SamplerConfig::new(Shuffle::Torch, 4, samples as u64)).unwrap();
-            let mut receipt = sampler.first();
-            let feed = build().epochs(EPOCHS as u32).build().unwrap();
-            let mut epochs = feed.epochs();
-            for number in 0..EPOCHS {
-                let mut epoch = epochs.next().unwrap().unwrap();
-                let taken: Vec<Seen> = rest(&mut epoch);
-                let order: Vec<u64> = sampler
-                    .draw(&receipt)
-                    .iter()
-                    .map(|slot| slot.dataset_index)
-                    .collect();
-                let indices: Vec<_> = taken.iter().map(|batch| batch.indices.clone()).collect();
-                assert_eq!(indices, batches(&order, size, last), "{what}, epoch {number}");
-                assert!(taken.iter().all(|batch| batch.epoch == number), "{what}");
-                assert_eq!(epoch.ledger(), Some(ledger(samples, size, last)), "{what}");
-                receipt = sampler.next(&receipt, true);
-            }
-            assert!(epochs.next().is_none(), "{what}");
-        });
+    every_arrangement("small epochs taken whole", |arrangement, images| {
+        let Arrangement {
+            samples,
+            batch_size,
+            last,
+            ..
+        } = arrangement;
+        let sampler = Sampler::new(SamplerConfig::new(Shuffle::Torch, SEED, samples as u64)).unwrap();
+        let mut receipt = sampler.first();
+        let feed = arrangement.feed(images).epochs(EPOCHS as u32).build().unwrap();
+        let mut epochs = feed.epochs();
+        for number in 0..EPOCHS {
+            let mut epoch = epochs.next().unwrap().unwrap();
+            let taken = rest(&mut epoch);
+            let order: Vec<u64> = sampler
+                .draw(&receipt)
+                .iter()
+                .map(|slot| slot.dataset_index)
+                .collect();
+            let indices: Vec<_> = taken.iter().map(|batch| batch.indices.clone()).collect();
+            assert_eq!(
+                indices,
+                batches(&order, batch_size, last),
+                "{arrangement:?}, epoch {number}"
+            );
+            assert!(taken.iter().all(|batch| batch.epoch == number), "{arrangement:?}");
+            assert_eq!(
+                epoch.ledger(),
+                Some(ledger(samples, batch_size, last)),
+                "{arrangement:?}"
+            );
+            receipt = sampler.next(&receipt, true);
+        }
+        assert!(epochs.next().is_none(), "{arrangement:?}");
     });
 }
 
 /// Where the next epoch may already be prepared when the one before it is left at its only batch.
 #[test]
 fn an_epoch_can_be_left_at_any_batch() {
-    within(LIMIT, || {
-        every_arrangement(|what, (samples, _), _, build| {
-            let feed = build().endless().build().unwrap();
-            let mut epochs = feed.epochs();
-            for left in [0, 1, usize::MAX, 0, usize::MAX, 1] {
-                let mut epoch = epochs.next().unwrap().unwrap();
-                let number = epoch.number();
-                for batch in epoch.by_ref().take(left) {
-                    assert_eq!(batch.unwrap().epoch(), number, "{what}");
-                }
-                drop(epoch);
-                let (last, ledger) = feed.stats().last_epoch.unwrap();
-                assert_eq!((last, ledger.listed), (number, samples as u64), "{what}");
-                assert!(ledger.balanced(), "{what}: {ledger:?}");
+    every_arrangement("small epochs left early", |arrangement, images| {
+        let feed = arrangement.feed(images).endless().build().unwrap();
+        let mut epochs = feed.epochs();
+        for left in [0, 1, usize::MAX, 0, usize::MAX, 1] {
+            let mut epoch = epochs.next().unwrap().unwrap();
+            let number = epoch.number();
+            for batch in epoch.by_ref().take(left) {
+                assert_eq!(batch.unwrap().epoch(), number, "{arrangement:?}");
             }
-        });
+            drop(epoch);
+            let (last, ledger) = feed.stats().last_epoch.unwrap();
+            assert_eq!(
+                (last, ledger.listed),
+                (number, arrangement.samples as u64),
+                "{arrangement:?}"
+            );
+            assert!(ledger.balanced(), "{arrangement:?}: {ledger:?}");
+        }
     });
 }
 
 /// The state behind every batch of a run leads to the rest of it.
-#[track_caller]
-fn assert_resumes(what: &str, build: &dyn Fn() -> Builder) {
-    let run = all(&build().epochs(3).build().unwrap());
+fn assert_resumes(arrangement: Arrangement, images: &Path) {
+    let run = all(&arrangement.feed(images).epochs(3).build().unwrap());
     for (number, batch) in run.iter().enumerate() {
         // Behind an epoch's last batch, these are one more than are left: how many a resumed run takes is not the subject.
         let left = 3 - batch.epoch;
-        let resumed = build().resume(batch.state.clone());
+        let resumed = arrangement.feed(images).resume(batch.state.clone());
         let rest = all(&resumed.epochs(left as u32).build().unwrap());
         assert!(
             rest.starts_with(&run[number + 1..]),
-            "{what}, behind batch {number}"
+            "{arrangement:?}, behind batch {number}"
         );
     }
 }
 
 #[test]
 fn every_batch_can_be_resumed_behind() {
-    within(LIMIT, || {
-        every_arrangement(|what, _, last, build| {
-            if last != LastBatch::Pad {
-                assert_resumes(what, build);
-            }
-        });
+    every_arrangement("small epochs resumed", |arrangement, images| {
+        if arrangement.last != LastBatch::Pad {
+            assert_resumes(arrangement, images);
+        }
     });
 }
 
 #[test]
 #[ignore = "a run that resumes in mid-epoch has not seen the epoch's first samples, and pads with those it begins with"]
 fn every_padded_batch_can_be_resumed_behind() {
-    within(LIMIT, || {
-        every_arrangement(|what, _, last, build| {
-            if last == LastBatch::Pad {
-                assert_resumes(what, build);
-            }
-        });
+    every_arrangement("small padded epochs resumed", |arrangement, images| {
+        if arrangement.last == LastBatch::Pad {
+            assert_resumes(arrangement, images);
+        }
     });
 }
 

@@ -4,9 +4,10 @@
 
 mod common;
 
+use std::cell::Cell;
 use std::time::Duration;
 
-use common::{Buffered, Held, repeat, repetitions, scratch, timed, tiny_images};
+use common::{Buffered, Held, figure, repeat, repetitions, scratch, timed, tiny_images};
 use gst::prelude::*;
 
 /// How long anything that must not wait may take.
@@ -38,6 +39,8 @@ const BLOCKS: [Block; 5] = [
 struct Blocked {
     block: Block,
     stream: Buffered,
+    /// What must not wait took so long at most.
+    slowest: Cell<Duration>,
     _images: tempfile::TempDir,
 }
 
@@ -55,6 +58,7 @@ impl Blocked {
         Self {
             block,
             stream,
+            slowest: Cell::default(),
             _images: images,
         }
     }
@@ -73,6 +77,7 @@ impl Blocked {
     fn at_once(&self, what: &str, work: impl FnOnce()) {
         let took = timed(work);
         assert!(took < AT_ONCE, "{what}, {:?}: {took:?}", self.block);
+        self.slowest.set(self.slowest.get().max(took));
     }
 
     /// Behind a flush, the stream goes on at `position` of `epoch`, and comes to stand again.
@@ -92,9 +97,14 @@ impl Blocked {
     }
 
     #[track_caller]
-    fn stop(&self) {
+    fn stop(&self, what: &str, times: usize) {
         self.at_once("stopping", || self.stream.pipeline().set(gst::State::Null));
         assert_eq!(self.stream.pipeline().errors(), [""; 0]);
+        let slowest = self.slowest.get().as_secs_f64() * 1e3;
+        figure(format_args!(
+            "{what}, {:?}: {times} times, slowest {slowest:.1} ms",
+            self.block
+        ));
     }
 }
 
@@ -151,9 +161,9 @@ fn seek(flags: gst::SeekFlags, start: u64) -> gst::Event {
 fn a_flush() {
     for block in BLOCKS {
         let blocked = Blocked::started(block);
-        let stream = &blocked.stream;
+        let (stream, times) = (&blocked.stream, repetitions(20));
         let source = stream.pipeline().element("source");
-        for _ in 0..repetitions(20) {
+        for _ in 0..times {
             let (epoch, position) = stream.place();
             assert_eq!(position % 2, 0, "{block:?}: a half batch cannot have been taken");
             stream.forget();
@@ -163,7 +173,7 @@ fn a_flush() {
             });
             blocked.assert_goes_on(epoch, position);
         }
-        blocked.stop();
+        blocked.stop("flush", times);
     }
 }
 
@@ -172,8 +182,8 @@ fn a_flush() {
 fn a_flushing_seek() {
     for block in BLOCKS {
         let blocked = Blocked::started(block);
-        let stream = &blocked.stream;
-        for number in 0..repetitions(20) as u64 {
+        let (stream, times) = (&blocked.stream, repetitions(20));
+        for number in 0..times as u64 {
             let (epoch, position) = stream.place();
             // Where nobody has to ask, the next epoch has begun when all of one has been taken.
             let begun = position == SAMPLES && matches!(block, Block::NobodyPulls(_));
@@ -184,7 +194,7 @@ fn a_flushing_seek() {
             });
             blocked.assert_goes_on(epoch, start);
         }
-        blocked.stop();
+        blocked.stop("flushing seek", times);
     }
 }
 
@@ -193,8 +203,8 @@ fn a_flushing_seek() {
 fn a_segment_seek() {
     for block in BLOCKS {
         let blocked = Blocked::started(block);
-        let stream = &blocked.stream;
-        for number in 0..repetitions(20) as u64 {
+        let (stream, times) = (&blocked.stream, repetitions(20));
+        for number in 0..times as u64 {
             stream.forget();
             blocked.at_once("a segment seek", || {
                 assert!(stream.pipeline().0.send_event(seek(gst::SeekFlags::SEGMENT, 0)));
@@ -205,7 +215,7 @@ fn a_segment_seek() {
             }
             until_blocked(stream, block, batches as usize);
         }
-        blocked.stop();
+        blocked.stop("segment seek", times);
     }
 }
 

@@ -10,12 +10,15 @@ use std::time::Duration;
 use common::process::interrupt;
 use common::usage::{growth, resident};
 use common::wait::until;
-use common::{End, alone, figure, launch, location, scratch, tiny_images};
+use common::{End, alone, figure, launch, location, repetitions, scratch, tiny_images};
 use epochfeed::elements::epochbuffer::Prefetch;
 use epochfeed::feed::Hold;
 use feed_support::small;
 
-const EPOCHS: usize = 300;
+fn epochs() -> usize {
+    repetitions(300)
+}
+
 /// Before that, pools and caches fill.
 const SETTLED: usize = 50;
 /// What may be added over all epochs.
@@ -74,7 +77,7 @@ fn of_pipelines_that_prepare() {
         ("batches", training(images.path(), "", "", buffer)),
     ];
     for (what, line) in lines {
-        let memory = memory(&line, EPOCHS);
+        let memory = memory(&line, epochs());
         assert_level(&format!("memory, elements, {what} held"), &memory, SETTLED);
     }
 }
@@ -104,7 +107,7 @@ fn feeds_memory(hold: Hold, left: Option<usize>) -> Vec<u64> {
         .hold(hold)
         .build()
         .unwrap();
-    let epochs = feed.epochs().take(EPOCHS).map(|epoch| {
+    let epochs = feed.epochs().take(epochs()).map(|epoch| {
         for batch in epoch.unwrap().take(left.unwrap_or(usize::MAX)) {
             batch.unwrap();
         }
