@@ -337,7 +337,7 @@ impl EpochBuffer {
                     // The task, in its last turn before the flush stopped it, may have come to a boundary.
                     state.boundary = None;
                 });
-                self.start_task().is_ok() && forwarded
+                self.start_task_again() && forwarded
             }
             _ if !event.is_serialized() => gst::Pad::event_default(&self.sink_pad, Some(&*self.obj()), event),
             _ => {
@@ -413,6 +413,18 @@ impl EpochBuffer {
                 element.imp().deliver();
             }
         })
+    }
+
+    /// Starts the task behind a flush. The flush may come from another thread than a change of state that has stopped the
+    /// task in the meantime, and must not outlive that: it is over when the sink pad has been deactivated, too, which waits
+    /// for this event.
+    fn start_task_again(&self) -> bool {
+        let started = self.start_task().is_ok();
+        if self.src_pad.is_active() {
+            return started;
+        }
+        let _ = self.activate_src(false);
+        false
     }
 
     fn activate_src(&self, active: bool) -> Result<(), gst::LoggableError> {
