@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# What `make test` does a few times, 1,000 times and more: stops, flushes, seeks and ends while everything is blocked, drops and
-# stops in callbacks, small epochs; memory over 1,000 epochs; threads and descriptors after 1,000 feeds and pipelines.
+# What `make test` does a few times, 1,000 times and more: stops, flushes, seeks and ends while everything is blocked, or at
+# once with each other; stops and drops in callbacks; small epochs. Memory over 1,000 epochs; threads and descriptors after
+# 1,000 feeds and pipelines.
 #
 # Every repetition has a time limit of its own, and every test binary one here: nothing can hang unseen.
 set -euo pipefail
@@ -13,6 +14,7 @@ tests=(
   lifecycle_callbacks
   lifecycle_leftovers
   lifecycle_memory
+  lifecycle_races
   feed_callbacks
   feed_drop
   buffer_small_epochs
