@@ -2,7 +2,7 @@
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help run test lint setup
+.PHONY: help run test soak lint setup
 
 # Settings of `make run`.
 DATA ?= data/photos
@@ -20,6 +20,7 @@ help:
 	@echo 'make run     build, then prepare the bundled photographs: batches, a table, out/preview.png'
 	@echo '             DATA=folder-or-list EPOCHS=3 BATCH=8 SEED=0'
 	@echo 'make test    everything that must hold: format, clippy, all tests'
+	@echo 'make soak    1,000 repetitions of what can hang, and long runs for what can leak (minutes)'
 	@echo 'make lint    format, clippy, licences and sources of the dependencies, documentation'
 	@echo 'make setup   install what the above need and this machine lacks'
 
@@ -32,6 +33,10 @@ run:
 test:
 	@scripts/setup.sh test
 	@scripts/test.sh
+
+soak:
+	@scripts/setup.sh test
+	@scripts/soak.sh
 
 lint:
 	@scripts/setup.sh test

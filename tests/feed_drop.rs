@@ -9,7 +9,7 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use common::{copy_photos, scratch};
+use common::{copy_photos, repeat, scratch, timed};
 use epochfeed::elements::epochbuffer::Prefetch;
 use epochfeed::feed::{Builder, Feed, Hold};
 use epochfeed::sampler::Shuffle;
@@ -94,53 +94,48 @@ fn a_feed_stops_at_any_moment() {
 /// The budget is full and nobody takes: every thread of the pipeline waits.
 #[test]
 fn a_full_feed_stops() {
-    within(LIMIT, || {
-        let images = scratch();
-        tiny_images(images.path(), 100);
-        for hold in [Hold::Batches, Hold::Frames] {
-            for _ in 0..20 {
-                let feed = small(images.path()).hold(hold).max_buffers(4).build().unwrap();
-                until("it is full", || feed.stats().buffer.buffers == 4);
-                stops("full", || drop(feed));
-            }
-        }
-    });
+    let images = scratch();
+    tiny_images(images.path(), 100);
+    for hold in [Hold::Batches, Hold::Frames] {
+        let folder = images.path().to_owned();
+        repeat(&format!("drop of a full feed, {hold:?}"), 50, STOP, move |_| {
+            let feed = small(&folder).hold(hold).max_buffers(4).build().unwrap();
+            until("it is full", || feed.stats().buffer.buffers == 4);
+            timed(|| drop(feed))
+        });
+    }
 }
 
 #[test]
 fn whoever_still_takes_is_told() {
-    within(LIMIT, || {
-        let images = scratch();
-        tiny_images(images.path(), 5);
-        for _ in 0..50 {
-            let feed = small(images.path())
-                .endless()
-                .prefetch(Prefetch::Any)
-                .build()
-                .unwrap();
-            let mut epochs = feed.epochs();
-            let (send, taken) = channel();
-            let consumer = std::thread::spawn(move || {
-                loop {
-                    let epoch = match epochs.next().expect("it is endless") {
-                        Ok(epoch) => epoch,
-                        Err(error) => return (error, epochs.next().is_none()),
-                    };
-                    for batch in epoch {
-                        match batch {
-                            Ok(_) => send.send(()).unwrap(),
-                            Err(error) => return (error, epochs.next().is_some()),
-                        }
+    let images = scratch();
+    tiny_images(images.path(), 5);
+    let folder = images.path().to_owned();
+    repeat("drop of a feed in use", 50, STOP, move |_| {
+        let feed = small(&folder).endless().prefetch(Prefetch::Any).build().unwrap();
+        let mut epochs = feed.epochs();
+        let (send, taken) = channel();
+        let consumer = std::thread::spawn(move || {
+            loop {
+                let epoch = match epochs.next().expect("it is endless") {
+                    Ok(epoch) => epoch,
+                    Err(error) => return (error, epochs.next().is_none()),
+                };
+                for batch in epoch {
+                    match batch {
+                        Ok(_) => send.send(()).unwrap(),
+                        Err(error) => return (error, epochs.next().is_some()),
                     }
                 }
-            });
-            for _ in 0..7 {
-                taken.recv().unwrap();
             }
-            stops("in use", || drop(feed));
-            let (error, ended) = consumer.join().unwrap();
-            assert!(matches!(error, FeedError::Closed) && ended, "{error:?}");
+        });
+        for _ in 0..7 {
+            taken.recv().unwrap();
         }
+        let took = timed(|| drop(feed));
+        let (error, ended) = consumer.join().unwrap();
+        assert!(matches!(error, FeedError::Closed) && ended, "{error:?}");
+        took
     });
 }
 

@@ -7,7 +7,7 @@ use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
 
 use common::process::interrupt;
-use common::{End, Pipeline, Report, launch, location};
+use common::{End, Held, Pipeline, Report, launch, location};
 use gst::prelude::*;
 
 const TIMEOUT: Duration = Duration::from_secs(20);
@@ -134,6 +134,62 @@ fn ctrl_c_with_e_ends_the_run_in_order() {
     assert_broken_off(&Report::read(&path));
     // The table of the epochs is printed at the end.
     assert!(outcome.stdout.contains("delivered"), "{outcome}");
+}
+
+/// A run without end into `sink`, with an epochbuffer for `held` that is always full.
+fn endless_and_full(held: Held, source: &str, sink: &str) -> String {
+    let buffer = "epochbuffer prefetch=complete max-buffers=1 !";
+    let (frames, batches) = match held {
+        Held::Frames => (buffer, ""),
+        Held::Batches => ("", buffer),
+    };
+    format!(
+        "epochsrc location={} epochs=-1 {source} ! epochdecode ! video/x-raw,width=32,height=32 ! {frames} hsvquantize \
+         ! nhwcpack batch-size=4 ! {batches} {sink}",
+        photos()
+    )
+}
+
+/// The sink is slow, so the buffer is full all the time, in mid-epoch and, of the next epoch, at the boundary.
+#[test]
+fn ctrl_c_with_e_passes_a_full_buffer() {
+    for held in Held::ALL {
+        for (sink, moment) in [("step-time=20", "epoch 1:"), ("validation-time=300", "epoch 0:")] {
+            let scratch = common::scratch();
+            let path = scratch.path().join("report.jsonl");
+            let sink = format!("epochsink {sink} report={}", location(&path));
+            let line = endless_and_full(held, "", &sink);
+            let outcome = launch("-e").args(&line).run_watching(move |line, id| {
+                if line.starts_with(moment) {
+                    interrupt(id);
+                }
+            });
+            assert_eq!(outcome.end, End::Code(0), "{held:?}: {outcome}");
+            assert_broken_off(&Report::read(&path));
+        }
+    }
+}
+
+/// Nobody asks for the second epoch, ever.
+#[test]
+fn ctrl_c_with_e_passes_a_closed_gate() {
+    for held in Held::ALL {
+        let line = endless_and_full(held, "auto-advance=false", "fakesink");
+        // The element says when the next epoch may be prepared: all of the first is there. It may say so twice, and a second
+        // Ctrl-C does not wait for the end.
+        let mut interrupted = false;
+        let job = launch("-e").args(&line).env("GST_DEBUG", "epochbuffer:5");
+        let outcome = job.run_watching(move |line, id| {
+            if line.contains("Preparing epoch 1") && !std::mem::replace(&mut interrupted, true) {
+                interrupt(id);
+            }
+        });
+        assert_eq!(outcome.end, End::Code(0), "{held:?}: {outcome}");
+        assert!(
+            outcome.stderr.contains("Preparing epoch 1"),
+            "{held:?}: {outcome}"
+        );
+    }
 }
 
 #[test]

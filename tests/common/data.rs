@@ -29,6 +29,16 @@ pub fn copy_photos(folder: &Path, count: usize) -> Vec<PathBuf> {
     copies
 }
 
+/// A folder with `count` names of one small image: a dataset whose decoding costs nothing.
+pub fn tiny_images(folder: &Path, count: usize) {
+    let image = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/cases/img/a02_size_7x5.jpg");
+    let first = folder.join("0000.jpg");
+    std::fs::copy(image, &first).unwrap();
+    for number in 1..count {
+        std::fs::hard_link(&first, folder.join(format!("{number:04}.jpg"))).unwrap();
+    }
+}
+
 /// An absolute path as `gst-launch-1.0` hands it to a `location` property unchanged: plain characters as they are, anything
 /// else as a percent-encoded URI. The same rule as `scripts/gst-location.sh`.
 pub fn location(path: &Path) -> String {

@@ -4,20 +4,28 @@
 #![allow(dead_code, unused_imports)]
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a helper that cannot do its work fails the test
 
+pub mod alone;
+pub mod buffered;
 pub mod cases;
 pub mod data;
 pub mod feed;
 pub mod pipeline;
 pub mod process;
 pub mod report;
+pub mod soak;
 pub mod tools;
+pub mod usage;
+pub mod wait;
 pub mod watched;
 
-pub use data::{copy_photos, location, photos, scratch};
+pub use alone::{alive_after, alone};
+pub use buffered::{Buffered, Held};
+pub use data::{copy_photos, location, photos, scratch, tiny_images};
 pub use feed::{Feed, SAMPLE, Sample, Taken, assert_same_bytes, quoted};
 pub use pipeline::{Pipeline, assert_fails};
 pub use process::{End, Outcome};
 pub use report::{BatchLine, EpochLine, Report};
+pub use soak::{figure, repeat, repetitions, soaking, timed};
 pub use tools::{
     inspect, launch, launch_failing, launch_verbose, launch_with_messages, plugin_folder, python,
 };

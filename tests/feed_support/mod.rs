@@ -1,51 +1,14 @@
 //! Helpers of the feed's tests.
-#![allow(dead_code)] // every test binary uses a part of them
+#![allow(dead_code, unused_imports)] // every test binary uses a part of them
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a helper that cannot do its work fails the test
 
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::time::{Duration, Instant};
 
 use epochfeed::feed::{Builder, Epoch, Feed};
 use epochfeed::tensor::Dtype;
 
-/// How long anything may take.
-pub const LIMIT: Duration = Duration::from_secs(60);
-
-/// Does `work` on a thread of its own; a test that hangs fails.
-#[track_caller]
-pub fn within<T: Send + 'static>(limit: Duration, work: impl FnOnce() -> T + Send + 'static) -> T {
-    let (send, receive) = channel();
-    let thread = std::thread::spawn(move || send.send(work()));
-    match receive.recv_timeout(limit) {
-        Ok(result) => result,
-        Err(RecvTimeoutError::Timeout) => panic!("not done after {limit:?}"),
-        Err(RecvTimeoutError::Disconnected) => match thread.join() {
-            Err(panic) => std::panic::resume_unwind(panic),
-            Ok(_) => unreachable!("it sends before it ends"),
-        },
-    }
-}
-
-/// Waits until `wanted` holds.
-#[track_caller]
-pub fn until(what: &str, wanted: impl Fn() -> bool) {
-    let deadline = Instant::now() + LIMIT;
-    while !wanted() {
-        assert!(Instant::now() < deadline, "{what}: not in {LIMIT:?}");
-        std::thread::yield_now();
-    }
-}
-
-/// A folder with `count` names of one small image: a dataset whose decoding costs nothing.
-pub fn tiny_images(folder: &Path, count: usize) {
-    let image = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/cases/img/a02_size_7x5.jpg");
-    let first = folder.join("0000.jpg");
-    std::fs::copy(image, &first).unwrap();
-    for number in 1..count {
-        std::fs::hard_link(&first, folder.join(format!("{number:04}.jpg"))).unwrap();
-    }
-}
+pub use crate::common::tiny_images;
+pub use crate::common::wait::{LIMIT, until, within};
 
 /// A feed of small uint8 frames.
 pub fn small(location: &Path) -> Builder {

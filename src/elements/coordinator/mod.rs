@@ -45,19 +45,24 @@ pub use states::load_state;
 
 pub use context::{CoordinatorHandle, answer, find};
 
-/// An element's place in the path of a sample; the later one's acknowledgement counts.
+/// An element's place in the path of a sample; the later one's acknowledgement counts. That of an epochbuffer shows in
+/// what it holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Stage {
     /// epochsrc, where nothing of ours follows.
     Source,
+    /// An epochbuffer that holds encoded images, or does not know yet what comes.
+    HeldImages,
     /// epochdecode.
     Decode,
     /// hsvquantize.
     Color,
+    /// An epochbuffer that holds frames. If hsvquantize follows, that passes a frame on before it returns.
+    HeldFrames,
     /// nhwcpack.
     Pack,
-    /// epochbuffer.
-    Buffer,
+    /// An epochbuffer that holds batches, or what others have made of them.
+    HeldBatches,
     /// epochsink: it stands for the trainer, asks for epochs and acknowledges batches.
     Consumer,
 }
@@ -498,6 +503,12 @@ impl Coordinator {
     /// Whether an element of `stage` is registered.
     pub fn has(&self, stage: Stage) -> bool {
         self.lock().stages.contains_key(&stage)
+    }
+
+    /// Whether an epochbuffer is registered, wherever it stands.
+    pub fn has_buffer(&self) -> bool {
+        let held = [Stage::HeldImages, Stage::HeldFrames, Stage::HeldBatches];
+        held.into_iter().any(|stage| self.has(stage))
     }
 
     /// Number of ranks of the current run; 1 before the first.

@@ -246,7 +246,27 @@ impl EpochBuffer {
         });
         coordinator.listen(&listener);
         *lock(&self.listener) = Some(listener);
-        *lock(&self.registration) = Some(Arc::new(coordinator.register(Stage::Buffer)));
+        self.register(&coordinator, Stage::HeldImages);
+    }
+
+    fn register(&self, coordinator: &Arc<Coordinator>, stage: Stage) {
+        let registration = Some(Arc::new(coordinator.register(stage)));
+        let before = std::mem::replace(&mut *lock(&self.registration), registration);
+        drop(before);
+    }
+
+    /// What comes has `caps`: they tell where this element stands. Frames that wait to be packed are not consumed when they
+    /// leave the buffer, batches are.
+    fn see(&self, caps: &gst::CapsRef) {
+        let (Some(coordinator), Some(structure)) = (self.coordinator(), caps.structure(0)) else {
+            return;
+        };
+        let stage = match structure.name().as_str() {
+            name if name.starts_with("image/") => Stage::HeldImages,
+            "video/x-raw" => Stage::HeldFrames,
+            _ => Stage::HeldBatches,
+        };
+        self.register(&coordinator, stage);
     }
 
     fn chain(&self, buffer: gst::Buffer) -> Result<gst::FlowSuccess, gst::FlowError> {
@@ -318,12 +338,14 @@ impl EpochBuffer {
                     // The task, in its last turn before the flush stopped it, may have come to a boundary.
                     state.boundary = None;
                 });
-                self.start_task().is_ok() && forwarded
+                self.start_task_again() && forwarded
             }
             _ if !event.is_serialized() => gst::Pad::event_default(&self.sink_pad, Some(&*self.obj()), event),
             _ => {
-                if event.type_() == gst::EventType::StreamStart {
-                    self.find_coordinator();
+                match event.view() {
+                    gst::EventView::StreamStart(_) => self.find_coordinator(),
+                    gst::EventView::Caps(caps) => self.see(caps.caps()),
+                    _ => (),
                 }
                 let end = EpochEnd::get(&event);
                 let item = match end {
@@ -394,6 +416,18 @@ impl EpochBuffer {
                 element.imp().deliver();
             }
         })
+    }
+
+    /// Starts the task behind a flush. The flush may come from another thread than a change of state that has stopped the
+    /// task in the meantime, and must not outlive that: it is over when the sink pad has been deactivated, too, which waits
+    /// for this event.
+    fn start_task_again(&self) -> bool {
+        let started = self.start_task().is_ok();
+        if self.src_pad.is_active() {
+            return started;
+        }
+        let _ = self.activate_src(false);
+        false
     }
 
     fn activate_src(&self, active: bool) -> Result<(), gst::LoggableError> {

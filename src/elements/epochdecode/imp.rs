@@ -257,7 +257,7 @@ impl EpochDecode {
                     delivery.again = false;
                 }
                 self.queue.start();
-                self.start_task().is_ok() && forwarded
+                self.start_task_again() && forwarded
             }
             gst::EventView::Caps(caps) => {
                 let framerate = caps
@@ -296,6 +296,18 @@ impl EpochDecode {
                 element.imp().deliver();
             }
         })
+    }
+
+    /// Starts the task behind a flush. The flush may come from another thread than a change of state that has stopped the
+    /// task in the meantime, and must not outlive that: it is over when the sink pad has been deactivated, too, which waits
+    /// for this event.
+    fn start_task_again(&self) -> bool {
+        let started = self.start_task().is_ok();
+        if self.src_pad.is_active() {
+            return started;
+        }
+        let _ = self.activate_src(false);
+        false
     }
 
     fn activate_src(&self, active: bool) -> Result<(), gst::LoggableError> {
