@@ -213,22 +213,6 @@ fn a_segment_seek_asks_for_the_next_epoch() {
 }
 
 #[test]
-fn a_hundred_stops_with_a_full_buffer() {
-    let images = scratch();
-    copy_photos(images.path(), 8);
-    let watched = watched(images.path(), "epochs=-1", "", "prefetch=complete max-buffers=2");
-    for _ in 0..100 {
-        watched.pipeline.element("source").set_property("state", "");
-        watched.start();
-        watched.epoch();
-        let start = Instant::now();
-        watched.pipeline.set(gst::State::Null);
-        assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
-        while watched.seen.try_recv().is_ok() {}
-    }
-}
-
-#[test]
 fn the_reason_is_told() {
     let images = scratch();
     copy_photos(images.path(), 4);
@@ -253,6 +237,7 @@ fn the_reason_is_told() {
     for (source, sink, why) in [
         ("world-size=2", "fakesink", "world-size"),
         ("samples-per-epoch=3", "fakesink", "samples-per-epoch"),
+        ("reload=true", "fakesink", "reload"),
         ("", "epochsink silent=true max-steps=9", "step-bound"),
     ] {
         assert_eq!(reason(source, "prefetch=complete", sink), told(why, false));
