@@ -146,3 +146,47 @@ fn each_sample_has_its_own_pixels_also_behind_a_file_that_is_cut_off() {
         }
     }
 }
+
+/// What a run that resumes in mid-epoch has to repeat goes through the decoder once more: the first samples for padding, the
+/// last one in place of an empty file.
+#[test]
+fn a_resumed_run_repeats_what_the_whole_run_repeats() {
+    let images = scratch();
+    let photos = copy_photos(images.path(), 2 * PHOTOS);
+    for empty in [0, 5, 6] {
+        std::fs::write(&photos[empty], "").unwrap();
+    }
+    for on_error in ["replace", "skip"] {
+        let run = |source: &str| {
+            let folder = scratch();
+            let (report, bytes) = (folder.path().join("report.jsonl"), folder.path().join("bytes"));
+            common::launch(&format!(
+                "epochsrc location={} shuffle=torch on-error={on_error} {source} ! {} \
+                 ! video/x-raw,format=RGB,width=24,height=24,pixel-aspect-ratio=1/1 ! hsvquantize \
+                 ! nhwcpack dtype=uint8 batch-size=5 last-batch=pad ! tee name=batches batches. ! queue ! filesink",
+                location(images.path()),
+                DECODERS[0]
+            ))
+            .arg(format!("location={}", bytes.display()))
+            .args("batches. ! queue ! epochsink silent=true")
+            .arg(format!("report={}", report.display()))
+            .run()
+            .success();
+            let batches = common::Report::read(&report).without_times().batches;
+            (batches, std::fs::read(&bytes).unwrap())
+        };
+        let (batches, bytes) = run("epochs=2");
+        let size = bytes.len() / batches.len();
+        for (number, batch) in batches[..batches.len() - 1].iter().enumerate() {
+            let state = common::quoted(&batch.state.to_string());
+            // Behind an epoch's last batch, the one that follows is the run's first.
+            let left = 1 + u64::from(batch.epoch == batches[number + 1].epoch && batch.epoch == 0);
+            let (found, pixels) = run(&format!("epochs={left} state={state}"));
+            assert_eq!(found, batches[number + 1..], "{on_error}, behind batch {number}");
+            assert!(
+                pixels == bytes[(number + 1) * size..],
+                "{on_error}, behind batch {number}"
+            );
+        }
+    }
+}
