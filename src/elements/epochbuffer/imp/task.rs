@@ -60,11 +60,13 @@ impl EpochBuffer {
                 Err(_) => return Step::Stop,
             }
             if let (Some(epoch), Some(coordinator)) = (state.boundary, &coordinator) {
-                // Called without this element's lock being needed by the coordinator: it only reads its own state.
+                // Called without this element's lock being needed by the coordinator: it only reads its own state. In this
+                // order, since between the two a request may report a failure, and another one be accepted.
+                let requested = coordinator.is_requested(epoch);
                 if coordinator.restart() == Some(epoch) {
                     return Step::Restart(epoch);
                 }
-                if coordinator.is_requested(epoch) {
+                if requested {
                     return Step::Open(epoch);
                 }
                 let eos_in_front = matches!(state.store.front(), Some(Item::Event(event)) if event.type_() == gst::EventType::Eos);
