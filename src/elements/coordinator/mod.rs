@@ -104,6 +104,7 @@ struct Inner {
     prepared: BTreeMap<u64, Option<u64>>,
     /// The flushing seek that reads the epoch to be restarted.
     restart_seqnum: Option<gst::Seqnum>,
+    sought: Option<u64>,
     /// Messages about samples of an epoch that is not delivered yet.
     held: Vec<(u64, glib::WeakRef<gst::Element>, gst::Message)>,
     /// Called after every change that somebody may wait for.
@@ -155,6 +156,7 @@ impl Coordinator {
         inner.save_failed = false;
         inner.prepared.clear();
         inner.restart_seqnum = None;
+        inner.sought = None;
         inner.last = last;
         inner.flushing = false;
         let held = std::mem::take(&mut inner.held);
@@ -268,6 +270,10 @@ impl Coordinator {
         if inner.boundary.is_broken_off(current) {
             return Some(current);
         }
+        if inner.sought.is_some() {
+            // What it has acknowledged before may be the end of the same epoch.
+            return inner.sought;
+        }
         let acknowledged = inner
             .state
             .as_deref()
@@ -374,9 +380,16 @@ impl Coordinator {
         let mut inner = self.lock();
         inner.resumed = resumed;
         inner.prepared.clear();
+        inner.sought = inner.boundary.is_requested(epoch).then_some(epoch);
+        // What was said of what is flushed away will be said again.
+        let (held, said): (Vec<_>, Vec<_>) = std::mem::take(&mut inner.held)
+            .into_iter()
+            .partition(|(of, _, _)| *of < epoch);
+        inner.held = held;
         // What was drawn behind it may be drawn otherwise the next time.
         inner.opened.retain(|opened| opened.receipt.epoch() <= epoch);
         drop(inner);
+        drop(said);
         self.change(|boundary| boundary.flushed(epoch));
     }
 
@@ -563,6 +576,7 @@ impl Coordinator {
             return Ok(());
         }
         inner.state = Some(state.to_owned());
+        inner.sought = None;
         while inner
             .opened
             .front()
