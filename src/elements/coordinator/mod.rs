@@ -24,6 +24,7 @@
 mod boundary;
 mod context;
 mod registration;
+mod seek;
 mod state_file;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -104,6 +105,9 @@ struct Inner {
     prepared: BTreeMap<u64, Option<u64>>,
     /// The flushing seek that reads the epoch to be restarted.
     restart_seqnum: Option<gst::Seqnum>,
+    /// A flushing seek is on its way.
+    seeking: bool,
+    /// The epoch that the consumer was sent to by a seek, of which it has not acknowledged anything since.
     sought: Option<u64>,
     /// Messages about samples of an epoch that is not delivered yet.
     held: Vec<(u64, glib::WeakRef<gst::Element>, gst::Message)>,

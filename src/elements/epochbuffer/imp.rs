@@ -47,6 +47,8 @@ struct State {
     /// This element's own flushing seek, by its number, is on its way: its flush events end here, and what comes before
     /// them is dropped.
     restarting: Option<gst::Seqnum>,
+    /// Flushing seeks of others that pass here: none of this element's own begins.
+    passing: u32,
     stats: Stats,
 }
 
@@ -57,6 +59,7 @@ impl Default for State {
             flow: Err(gst::FlowError::Flushing),
             boundary: None,
             restarting: None,
+            passing: 0,
             stats: Stats::default(),
         }
     }
@@ -363,6 +366,19 @@ impl EpochBuffer {
             let (_, flags, ..) = seek.get();
             if flags.contains(gst::SeekFlags::SEGMENT) && !flags.contains(gst::SeekFlags::FLUSH) {
                 return self.next_epoch();
+            }
+            if flags.contains(gst::SeekFlags::FLUSH) {
+                // Pads that this element's own seek has set flushing would turn this one away.
+                let mut state = self.shared.lock();
+                while state.restarting.is_some() {
+                    state = self.shared.wait(state);
+                }
+                state.passing += 1;
+                drop(state);
+                let done = gst::Pad::event_default(&self.src_pad, Some(&*self.obj()), event);
+                self.shared
+                    .change(|state| state.passing = state.passing.saturating_sub(1));
+                return done;
             }
         }
         gst::Pad::event_default(&self.src_pad, Some(&*self.obj()), event)

@@ -1,5 +1,6 @@
 //! What the task of the source pad does: deliver, stand at the boundary, restart an epoch.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use gst::prelude::*;
@@ -64,9 +65,11 @@ impl EpochBuffer {
                 // order, since between the two a request may report a failure, and another one be accepted.
                 let requested = coordinator.is_requested(epoch);
                 if coordinator.restart() == Some(epoch) {
-                    return Step::Restart(epoch);
-                }
-                if requested {
+                    // Somebody else's seek may make it needless; its end is told.
+                    if state.passing == 0 && !coordinator.is_seeking() {
+                        return Step::Restart(epoch);
+                    }
+                } else if requested {
                     return Step::Open(epoch);
                 }
                 let eos_in_front = matches!(state.store.front(), Some(Item::Event(event)) if event.type_() == gst::EventType::Eos);
@@ -146,9 +149,13 @@ impl EpochBuffer {
     fn restart(&self, epoch: u64) -> Result<(), gst::FlowError> {
         let seqnum = gst::Seqnum::next();
         let items = self.shared.change(|state| {
-            state.restarting = Some(seqnum);
-            state.store.take()
+            state.restarting = (state.passing == 0).then_some(seqnum);
+            state.restarting.map(|_| state.store.take())
         });
+        let Some(items) = items else {
+            // Put off: somebody else's seek has come since this was decided.
+            return Ok(());
+        };
         self.discard(items);
         if let Some(coordinator) = self.coordinator() {
             coordinator.restart_with(seqnum);
@@ -172,6 +179,13 @@ impl EpochBuffer {
         if flushing || self.sink_pad.pad_flags().contains(gst::PadFlags::FLUSHING) {
             // Somebody else flushes or stops.
             return Err(gst::FlowError::Flushing);
+        }
+        let put_off = |coordinator: Arc<Coordinator>| {
+            !coordinator.is_restart(seqnum) && coordinator.restart() == Some(epoch)
+        };
+        if !done && self.coordinator().is_some_and(put_off) {
+            // Somebody else's seek came first. If the restart is still needed behind that, there will be another.
+            return Ok(());
         }
         if !done || leftover {
             gst::element_imp_error!(
