@@ -291,18 +291,27 @@ impl EpochBuffer {
         Ok(gst::FlowSuccess::Ok)
     }
 
-    fn sink_event(&self, event: gst::Event) -> bool {
+    /// Of a sticky event that is turned away upstream must know why: while this element stops, a mere "no" would become an
+    /// error upstream.
+    fn sink_event(&self, event: gst::Event) -> Result<gst::FlowSuccess, gst::FlowError> {
+        let done = |done| {
+            if done {
+                Ok(gst::FlowSuccess::Ok)
+            } else {
+                Err(gst::FlowError::Error)
+            }
+        };
         gst::log!(CAT, obj = self.sink_pad, "{event:?}");
         match event.view() {
             gst::EventView::FlushStart(_) => {
                 if self.shared.lock().restarting == Some(event.seqnum()) {
-                    return true;
+                    return done(true);
                 }
                 let forwarded = self.src_pad.push_event(event);
                 let items = self.shared.flush();
                 self.discard(items);
                 let _ = self.src_pad.pause_task();
-                forwarded
+                done(forwarded)
             }
             gst::EventView::FlushStop(_) => {
                 // Events that were on their way when the restart began are of the epoch that is thrown away.
@@ -312,7 +321,7 @@ impl EpochBuffer {
                 });
                 if let Some(items) = own {
                     self.discard(items);
-                    return true;
+                    return done(true);
                 }
                 let forwarded = self.src_pad.push_event(event);
                 self.shared.change(|state| {
@@ -320,9 +329,11 @@ impl EpochBuffer {
                     // The task, in its last turn before the flush stopped it, may have come to a boundary.
                     state.boundary = None;
                 });
-                self.start_task().is_ok() && forwarded
+                done(self.start_task().is_ok() && forwarded)
             }
-            _ if !event.is_serialized() => gst::Pad::event_default(&self.sink_pad, Some(&*self.obj()), event),
+            _ if !event.is_serialized() => {
+                done(gst::Pad::event_default(&self.sink_pad, Some(&*self.obj()), event))
+            }
             _ => {
                 if event.type_() == gst::EventType::StreamStart {
                     self.find_coordinator();
@@ -340,21 +351,21 @@ impl EpochBuffer {
                         state.store.push(item);
                         Ok(())
                     }
-                    Ok(_) | Err(gst::FlowError::Eos) => Err(Some(item)),
-                    Err(_) => Err(None),
+                    Ok(_) | Err(gst::FlowError::Eos) => Err(Ok(item)),
+                    Err(flow) => Err(Err(flow)),
                 });
                 match stored {
                     Ok(()) => {
                         if let (Some(end), Some(coordinator)) = (end, self.coordinator()) {
                             self.allow(&coordinator, end.epoch);
                         }
-                        true
+                        done(true)
                     }
-                    Err(Some(item)) => {
+                    Err(Ok(item)) => {
                         self.discard(vec![item]);
-                        true
+                        done(true)
                     }
-                    Err(None) => false,
+                    Err(Err(flow)) => Err(flow),
                 }
             }
         }
@@ -449,8 +460,12 @@ impl ObjectSubclass for EpochBuffer {
                     |this| this.chain(buffer),
                 )
             })
-            .event_function(|_, parent, event| {
-                Self::catch_panic_pad_function(parent, || false, |this| this.sink_event(event))
+            .event_full_function(|_, parent, event| {
+                Self::catch_panic_pad_function(
+                    parent,
+                    || Err(gst::FlowError::Error),
+                    |this| this.sink_event(event),
+                )
             })
             .query_function(|_, parent, query| {
                 Self::catch_panic_pad_function(parent, || false, |this| this.sink_query(query))

@@ -225,7 +225,17 @@ impl EpochDecode {
         Ok(gst::FlowSuccess::Ok)
     }
 
-    fn sink_event(&self, event: gst::Event) -> bool {
+    /// Of a sticky event that is turned away upstream must know why: while this element stops, a mere "no" would become an
+    /// error upstream.
+    fn sink_event(&self, event: gst::Event) -> Result<gst::FlowSuccess, gst::FlowError> {
+        let done = |done| {
+            if done {
+                Ok(gst::FlowSuccess::Ok)
+            } else {
+                Err(gst::FlowError::Error)
+            }
+        };
+        let queue = |event| self.queue.push(Item::Event(event)).map(|_| gst::FlowSuccess::Ok);
         gst::log!(CAT, obj = self.sink_pad, "{event:?}");
         match event.view() {
             gst::EventView::FlushStart(_) => {
@@ -239,7 +249,7 @@ impl EpochDecode {
                     }
                 }
                 let _ = self.src_pad.pause_task();
-                forwarded
+                done(forwarded)
             }
             gst::EventView::FlushStop(_) => {
                 let forwarded = self.src_pad.push_event(event);
@@ -249,7 +259,7 @@ impl EpochDecode {
                     delivery.failed = None;
                 }
                 self.queue.start();
-                self.start_task().is_ok() && forwarded
+                done(self.start_task().is_ok() && forwarded)
             }
             gst::EventView::Caps(caps) => {
                 let framerate = caps
@@ -262,14 +272,14 @@ impl EpochDecode {
                     active.framerate = framerate;
                     active.output = None;
                 }
-                true
+                done(true)
             }
             gst::EventView::StreamStart(_) => {
                 self.find_coordinator();
-                self.queue.push(Item::Event(event)).is_ok()
+                queue(event)
             }
-            _ if event.is_serialized() => self.queue.push(Item::Event(event)).is_ok(),
-            _ => gst::Pad::event_default(&self.sink_pad, Some(&*self.obj()), event),
+            _ if event.is_serialized() => queue(event),
+            _ => done(gst::Pad::event_default(&self.sink_pad, Some(&*self.obj()), event)),
         }
     }
 
@@ -324,8 +334,12 @@ impl ObjectSubclass for EpochDecode {
                     |this| this.chain(buffer),
                 )
             })
-            .event_function(|_, parent, event| {
-                Self::catch_panic_pad_function(parent, || false, |this| this.sink_event(event))
+            .event_full_function(|_, parent, event| {
+                Self::catch_panic_pad_function(
+                    parent,
+                    || Err(gst::FlowError::Error),
+                    |this| this.sink_event(event),
+                )
             })
             .query_function(|_, parent, query| {
                 Self::catch_panic_pad_function(parent, || false, |this| this.sink_query(query))
