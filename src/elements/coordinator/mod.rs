@@ -23,6 +23,7 @@
 
 mod boundary;
 mod context;
+mod recipe;
 mod registration;
 mod seek;
 mod state_file;
@@ -434,24 +435,6 @@ impl Coordinator {
     /// Has `recipe` asked what the current settings of `element` come to, as long as it lives.
     pub fn set_recipe(&self, element: &'static str, recipe: &Arc<Recipe>) {
         self.lock().recipes.insert(element, Arc::downgrade(recipe));
-    }
-
-    /// Hash of all that the pixels of a sample depend on besides the sample: what is prepared under another one is
-    /// not delivered.
-    pub fn recipe(&self) -> u64 {
-        let recipes: Vec<_> = {
-            let inner = self.lock();
-            inner
-                .recipes
-                .iter()
-                .filter_map(|(element, recipe)| Some((*element, recipe.upgrade()?)))
-                .collect()
-        };
-        hash(
-            recipes
-                .into_iter()
-                .map(|(element, recipe)| format!("{element}={:016x};", recipe())),
-        )
     }
 
     /// Says that the consumer may stop in the middle of an epoch.

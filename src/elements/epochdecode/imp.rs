@@ -42,6 +42,8 @@ struct Active {
     recipe: Option<Arc<coordinator::Recipe>>,
     framerate: gst::Fraction,
     output: Option<Arc<Output>>,
+    /// It is being agreed upon: neither what it was nor what downstream asks for now is sure to come of it.
+    agreeing: bool,
     /// Images taken so far: the names of those without a sample meta.
     images: u64,
 }
@@ -126,6 +128,7 @@ impl EpochDecode {
             recipe: None,
             framerate: DEFAULT_FRAMERATE.into(),
             output: None,
+            agreeing: false,
             images: 0,
         });
         *lock(&self.delivery) = Some(Delivery {
@@ -149,13 +152,39 @@ impl EpochDecode {
             return;
         };
         let registration = Arc::new(found.register(Stage::Decode));
+        let element = self.obj().downgrade();
+        let recipe: Arc<coordinator::Recipe> =
+            Arc::new(move || element.upgrade().map_or(0, |element| element.imp().recipe()));
         if let Some(active) = &mut *lock(&self.active) {
-            let hash = coordinator::hash([format!("{:?}", active.options)]);
-            let recipe: Arc<coordinator::Recipe> = Arc::new(move || hash);
             found.set_recipe("epochdecode", &recipe);
             active.recipe = Some(recipe);
             active.registration = Some(registration);
         }
+    }
+
+    /// Hash of what frames are made as: the options, and the format and size that downstream asks for, which may change at
+    /// any time.
+    fn recipe(&self) -> u64 {
+        let (options, framerate, shape) = {
+            let active = lock(&self.active);
+            let Some(active) = active.as_ref().filter(|active| !active.agreeing) else {
+                return 0;
+            };
+            // Under the lock, since `output` takes the flag back under it.
+            let asked = self.src_pad.pad_flags().contains(gst::PadFlags::NEED_RECONFIGURE);
+            let shape = active
+                .output
+                .as_ref()
+                .filter(|_| !asked)
+                .map(|output| output.shape());
+            (active.options.clone(), active.framerate, shape)
+        };
+        let shape = shape.or_else(|| {
+            let own_size = options.fit == crate::decode::Fit::None;
+            let info = Output::agree(&self.src_pad, framerate, own_size).ok()?;
+            Some((info.format(), (!own_size).then(|| (info.width(), info.height()))))
+        });
+        coordinator::hash([format!("{options:?} {shape:?}")])
     }
 
     pub(super) fn registration(&self) -> Option<Arc<Registration>> {
@@ -164,18 +193,37 @@ impl EpochDecode {
             .and_then(|active| active.registration.clone())
     }
 
-    /// What frames are made as, renegotiated when downstream asks for it.
-    fn output(&self) -> Result<Arc<Output>, gst::FlowError> {
-        let (framerate, own_size) = {
-            let reconfigure = self.src_pad.check_reconfigure();
+    /// What frames are made as, renegotiated when downstream asks for it, for an image at `place`.
+    fn output(&self, place: &Place) -> Result<Arc<Output>, gst::FlowError> {
+        let (framerate, own_size, before) = {
             let mut active = lock(&self.active);
             let active = active.as_mut().ok_or(gst::FlowError::Flushing)?;
-            match &active.output {
-                Some(output) if !reconfigure => return Ok(output.clone()),
-                _ => (active.framerate, active.options.fit == crate::decode::Fit::None),
+            let before = if self.src_pad.check_reconfigure() {
+                active.output.take()
+            } else {
+                active.output.clone()
+            };
+            if let Some(output) = &active.output {
+                return Ok(output.clone());
             }
+            active.agreeing = true;
+            let own_size = active.options.fit == crate::decode::Fit::None;
+            (active.framerate, own_size, before)
         };
-        let output = Output::negotiate(&self.src_pad, framerate, own_size).map_err(|error| {
+        let output = Output::negotiate(&self.src_pad, framerate, own_size).map(Arc::new);
+        if let Ok(output) = &output
+            && before.is_some_and(|before| before.shape() != output.shape())
+            && place.sample.prepared
+            && let Some(registration) = self.registration()
+        {
+            // Whatever is asked for later: frames of this epoch are of two kinds now.
+            registration.coordinator().spoil(place.sample.epoch);
+        }
+        if let Some(active) = &mut *lock(&self.active) {
+            active.agreeing = false;
+            active.output = output.as_ref().ok().cloned();
+        }
+        output.map_err(|error| {
             self.src_pad.mark_reconfigure();
             gst::element_imp_error!(
                 self,
@@ -184,12 +232,7 @@ impl EpochDecode {
                 ["epochdecode gives RGB and BGR frames; put videoconvert behind it for other formats"]
             );
             gst::FlowError::NotNegotiated
-        })?;
-        let output = Arc::new(output);
-        if let Some(active) = &mut *lock(&self.active) {
-            active.output = Some(output.clone());
-        }
-        Ok(output)
+        })
     }
 
     fn chain(&self, buffer: gst::Buffer) -> Result<gst::FlowSuccess, gst::FlowError> {
@@ -211,7 +254,7 @@ impl EpochDecode {
             self.queue.push(Item::Image(place, Some(Err(fault))))?;
             return Ok(gst::FlowSuccess::Ok);
         }
-        let output = self.output()?;
+        let output = self.output(&place)?;
         let urgency = if place.sample.prepared {
             Urgency::Ahead
         } else {
