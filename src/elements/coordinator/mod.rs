@@ -44,19 +44,26 @@ pub use registration::{Registration, SaveError};
 
 pub use context::{CoordinatorHandle, answer, find};
 
-/// An element's place in the path of a sample; the later one's acknowledgement counts.
+/// An element's place in the path of a sample; the later one's acknowledgement counts. Where an epochbuffer stands is told
+/// by what it holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Stage {
     /// epochsrc, where nothing of ours follows.
     Source,
+    /// epochbuffer with encoded images.
+    HeldFiles,
     /// epochdecode.
     Decode,
+    /// epochbuffer with frames.
+    HeldFrames,
     /// hsvquantize.
     Color,
+    /// epochbuffer with frames that have gains.
+    HeldColors,
     /// nhwcpack.
     Pack,
-    /// epochbuffer.
-    Buffer,
+    /// epochbuffer with batches, or with nothing so far.
+    HeldBatches,
     /// epochsink: it stands for the trainer, asks for epochs and acknowledges batches.
     Consumer,
 }
@@ -476,6 +483,18 @@ impl Coordinator {
         }
     }
 
+    /// Registers an element whose place was a guess at its true one; `before` is to be dropped.
+    pub fn move_to(self: &Arc<Self>, stage: Stage, before: &Registration) -> Registration {
+        let registration = self.register(stage);
+        let mut inner = self.lock();
+        if inner.latest == Some(before.stage) && inner.stages.get(&before.stage) == Some(&1) {
+            let rest = inner.stages.keys().rev().find(|other| **other != before.stage);
+            inner.latest = rest.copied();
+        }
+        drop(inner);
+        registration
+    }
+
     /// Registers the consumer; `None` if there is one: two would ask for epochs for each other.
     pub fn register_consumer(self: &Arc<Self>) -> Option<Registration> {
         (!self.has(Stage::Consumer)).then(|| self.register(Stage::Consumer))
@@ -484,6 +503,14 @@ impl Coordinator {
     /// Whether an element of `stage` is registered.
     pub fn has(&self, stage: Stage) -> bool {
         self.lock().stages.contains_key(&stage)
+    }
+
+    /// Whether an epochbuffer is registered, which says by itself when an epoch begins to be delivered.
+    pub fn has_buffer(&self) -> bool {
+        use Stage::{HeldBatches, HeldColors, HeldFiles, HeldFrames};
+        let inner = self.lock();
+        let held = [HeldFiles, HeldFrames, HeldColors, HeldBatches];
+        held.iter().any(|stage| inner.stages.contains_key(stage))
     }
 
     /// Number of ranks of the current run; 1 before the first.

@@ -12,6 +12,7 @@
 
 #![allow(missing_docs)] // the generated accessors: a property is documented by its blurb
 
+mod place;
 mod task;
 
 use std::sync::{Arc, Condvar, LazyLock, Mutex, PoisonError};
@@ -22,7 +23,7 @@ use gst::glib;
 use gst::prelude::*;
 use gst::subclass::prelude::*;
 
-use super::super::coordinator::{self, Coordinator, Listener, Registration, Requested, Stage};
+use super::super::coordinator::{Coordinator, Listener, Registration, Requested};
 use super::super::epoch_end::EpochEnd;
 use super::super::util::{Statistics, lock, nanoseconds_since};
 use super::settings::{Prefetch, PrefetchReason, Settings};
@@ -49,6 +50,8 @@ struct State {
     restarting: Option<gst::Seqnum>,
     /// Flushing seeks of others that pass here: none of this element's own begins.
     passing: u32,
+    /// This element has said where it stands.
+    placed: bool,
     stats: Stats,
 }
 
@@ -60,6 +63,7 @@ impl Default for State {
             boundary: None,
             restarting: None,
             passing: 0,
+            placed: false,
             stats: Stats::default(),
         }
     }
@@ -228,27 +232,6 @@ impl EpochBuffer {
                 false
             }
         }
-    }
-
-    /// Registers with the epochsrc upstream, if there is one and that has not been done.
-    fn find_coordinator(&self) {
-        if lock(&self.registration).is_some() {
-            return;
-        }
-        let Some(coordinator) = coordinator::find(&self.sink_pad) else {
-            return;
-        };
-        let shared = Arc::downgrade(&self.shared);
-        let listener: Arc<Listener> = Arc::new(move || {
-            if let Some(shared) = shared.upgrade() {
-                // Taken once, so that a thread between its look and its wait is not missed.
-                drop(shared.lock());
-                shared.changed.notify_all();
-            }
-        });
-        coordinator.listen(&listener);
-        *lock(&self.listener) = Some(listener);
-        *lock(&self.registration) = Some(Arc::new(coordinator.register(Stage::Buffer)));
     }
 
     fn chain(&self, buffer: gst::Buffer) -> Result<gst::FlowSuccess, gst::FlowError> {

@@ -232,6 +232,10 @@ impl EpochBuffer {
     fn push(&self, item: Item) -> Result<(), gst::FlowError> {
         match item {
             Item::Buffer(buffer) => {
+                // By this thread, which acknowledges what it has pushed before.
+                if !std::mem::replace(&mut self.shared.lock().placed, true) {
+                    self.find_place(&buffer);
+                }
                 let batch = BatchMeta::get(&buffer);
                 let sample = SampleMeta::get(&buffer);
                 self.src_pad

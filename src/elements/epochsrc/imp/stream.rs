@@ -234,7 +234,7 @@ impl EpochSrc {
         if go == Go::Ended {
             return Err(gst::FlowError::Eos);
         }
-        if go == Go::Requested && !self.coordinator.has(Stage::Buffer) {
+        if go == Go::Requested && !self.coordinator.has_buffer() {
             self.coordinator.deliver(next);
         }
         gst::debug!(CAT, imp = self, "Epoch {next} begins: {go:?}");
