@@ -10,8 +10,9 @@ use super::super::epoch_end::EpochEnd;
 use super::super::faults::{self, Limit, OnError, Outcome, Place, Resolver};
 use super::super::util::{lock, nanoseconds_since};
 use super::imp::{CAT, EpochDecode};
-use super::job::Decoded;
+use super::job::{self, Decoded};
 use super::queue::Item;
+use crate::dataset::{OpenSample, parse_location};
 
 /// What the delivery task knows of the stream.
 #[derive(Default)]
@@ -151,7 +152,7 @@ impl EpochDecode {
     fn deliver_image(
         &self,
         delivery: &mut Delivery,
-        mut place: Place,
+        place: Place,
         result: Result<Decoded, String>,
     ) -> Result<(), gst::FlowError> {
         // Downstream has had enough; what is still here leaves without being looked at.
@@ -162,29 +163,48 @@ impl EpochDecode {
         }
         let mut out = Vec::new();
         match result {
-            Ok(decoded) => {
-                {
-                    let mut stats = lock(&self.stats);
-                    stats.decoded += 1;
-                    stats.warnings += u64::from(decoded.warnings > 0);
-                    stats.truncated += u64::from(decoded.truncated);
-                }
-                if let Some(warning) = &decoded.warning {
-                    gst::warning!(CAT, imp = self, "{}: {warning}", faults::describe(&place.sample));
-                }
-                (place.sample.source_width, place.sample.source_height) = decoded.source;
-                let keep = delivery.on_error == OnError::Replace
-                    || (delivery.on_error == OnError::Skip && self.world_size() > 1);
-                delivery
-                    .resolver
-                    .good(place, (decoded.frame, decoded.info), keep, &mut out);
-            }
+            Ok(decoded) => self.good(delivery, place, decoded, &mut out),
             Err(reason) => self.fault(delivery, place, &reason, &mut out)?,
         }
         for (place, (frame, info)) in out {
             self.push_frame(delivery, &place, frame, info)?;
         }
         Ok(())
+    }
+
+    /// A sample that can be used.
+    fn good(
+        &self,
+        delivery: &mut Delivery,
+        mut place: Place,
+        decoded: Decoded,
+        out: &mut Vec<(Place, (gst::Buffer, gst_video::VideoInfo))>,
+    ) {
+        {
+            let mut stats = lock(&self.stats);
+            stats.decoded += 1;
+            stats.warnings += u64::from(decoded.warnings > 0);
+            stats.truncated += u64::from(decoded.truncated);
+        }
+        if let Some(warning) = &decoded.warning {
+            gst::warning!(CAT, imp = self, "{}: {warning}", faults::describe(&place.sample));
+        }
+        (place.sample.source_width, place.sample.source_height) = decoded.source;
+        let keep = delivery.on_error == OnError::Replace
+            || (delivery.on_error == OnError::Skip && self.world_size() > 1);
+        delivery
+            .resolver
+            .good(place, (decoded.frame, decoded.info), keep, out);
+    }
+
+    /// A sample that could not be used when it was read ahead, beyond what the buffer holds, and comes here when its epoch
+    /// has been asked for: what counts is the file as it is now.
+    fn look_again(&self, place: &Place) -> Option<Decoded> {
+        let path = parse_location(&place.sample.uri).ok()?;
+        let content = OpenSample::open(path).read().ok()?;
+        let (options, output) = (self.options()?, self.output(place).ok()?);
+        gst::debug!(CAT, imp = self, "Read again: {}", faults::describe(&place.sample));
+        job::decode(gst::Buffer::from_mut_slice(content).as_ref(), &options, &output).ok()
     }
 
     /// Applies the policy to a sample that cannot be used.
@@ -195,7 +215,6 @@ impl EpochDecode {
         reason: &str,
         out: &mut Vec<(Place, (gst::Buffer, gst_video::VideoInfo))>,
     ) -> Result<(), gst::FlowError> {
-        lock(&self.stats).faults += 1;
         let registration = self.registration();
         let coordinator = registration
             .as_ref()
@@ -204,6 +223,15 @@ impl EpochDecode {
         let what = faults::describe(&place.sample);
         let epoch = place.sample.epoch;
         let in_epoch = place.stamped.then_some(epoch);
+        if action == OnError::Fail
+            && place.sample.prepared
+            && coordinator.is_some_and(|coordinator| coordinator.is_requested(epoch))
+            && let Some(decoded) = self.look_again(&place)
+        {
+            self.good(delivery, place, decoded, out);
+            return Ok(());
+        }
+        lock(&self.stats).faults += 1;
         if action == OnError::Fail {
             let remedy = "Repair or remove the file, or set on-error=skip or on-error=replace";
             self.fail(in_epoch, format!("Cannot use {what}: {reason}"), remedy)?;

@@ -187,6 +187,10 @@ impl EpochDecode {
         coordinator::hash([format!("{options:?} {shape:?}")])
     }
 
+    pub(super) fn options(&self) -> Option<Arc<DecodeOptions>> {
+        lock(&self.active).as_ref().map(|active| active.options.clone())
+    }
+
     pub(super) fn registration(&self) -> Option<Arc<Registration>> {
         lock(&self.active)
             .as_ref()
@@ -194,7 +198,7 @@ impl EpochDecode {
     }
 
     /// What frames are made as, renegotiated when downstream asks for it, for an image at `place`.
-    fn output(&self, place: &Place) -> Result<Arc<Output>, gst::FlowError> {
+    pub(super) fn output(&self, place: &Place) -> Result<Arc<Output>, gst::FlowError> {
         let (framerate, own_size, before) = {
             let mut active = lock(&self.active);
             let active = active.as_mut().ok_or(gst::FlowError::Flushing)?;
