@@ -2,7 +2,7 @@
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help run test soak lint setup
+.PHONY: help run test property soak lint setup
 
 # Settings of `make run`.
 DATA ?= data/photos
@@ -21,6 +21,7 @@ help:
 	@echo '             DATA=folder-or-list EPOCHS=3 BATCH=8 SEED=0'
 	@echo 'make test    everything that must hold: format, clippy, all tests'
 	@echo 'make soak    1,000 repetitions of what can hang, and long runs for what can leak (minutes)'
+	@echo 'make property the property test of the epoch boundary, CASES=20000 random lives for each door'
 	@echo 'make lint    format, clippy, licences and sources of the dependencies, documentation'
 	@echo 'make setup   install what the above need and this machine lacks'
 
@@ -37,6 +38,14 @@ test:
 soak:
 	@scripts/setup.sh test
 	@scripts/soak.sh
+
+# `make test` plays 1,000 for each door.
+CASES ?= 20000
+property: export EPOCHFEED_PROPERTY_CASES = $(CASES)
+property: export G_DEBUG = fatal_warnings
+property:
+	@scripts/setup.sh test
+	cargo test --release --locked --test boundary_property
 
 lint:
 	@scripts/setup.sh test

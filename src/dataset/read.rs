@@ -11,7 +11,8 @@ use super::ReadError;
 /// Largest file that is read, 2 GiB. A header alone decides about pixels, but the file has to be in memory for that.
 pub const MAX_FILE_BYTES: u64 = 1 << 31;
 
-/// A file that was opened ahead: the kernel has been told to read it. An error waits until it is asked for.
+/// A file that was opened ahead: the kernel has been told to read it. One that cannot be opened yet is tried again when it is
+/// asked for.
 #[derive(Debug)]
 pub struct OpenSample {
     path: PathBuf,
@@ -20,7 +21,7 @@ pub struct OpenSample {
 
 impl OpenSample {
     /// Opens `path` and starts reading ahead.
-    pub(super) fn open(path: PathBuf) -> Self {
+    pub fn open(path: PathBuf) -> Self {
         let opened = open(&path);
         Self { path, opened }
     }
@@ -48,7 +49,12 @@ impl OpenSample {
     /// # Errors
     /// What went wrong on opening or reading, as a [`ReadError`]. A file without bytes is [`ReadError::Empty`].
     pub fn read(self) -> Result<Vec<u8>, ReadError> {
-        let (file, size) = self.opened?;
+        let (file, size) = match self.opened {
+            Ok(opened) => opened,
+            Err(error) if self.path.as_os_str().is_empty() => return Err(error),
+            // Opened ahead of time; what counts is the file when it is needed.
+            Err(_) => open(&self.path)?,
+        };
         let too_large = |bytes| ReadError::TooLarge {
             bytes,
             limit: MAX_FILE_BYTES,

@@ -181,6 +181,11 @@ impl Boundary {
         self.restart = None;
         self.failed = None;
         self.allowed = self.allowed.min(Some(epoch));
+        // Where the gate stands is flushed as well: it may not have let the epoch through yet, or, at the last moment, the
+        // next one.
+        if self.is_requested(epoch) {
+            self.delivered = Some(epoch);
+        }
     }
 
     /// The consumer takes no more of `epoch`. What was prepared behind it is flushed away with its rest.
@@ -255,6 +260,26 @@ mod tests {
         assert_eq!(boundary.restart(), Some(1));
         boundary.flushed(0);
         assert_eq!((boundary.restart(), boundary.go(1)), (None, Some(Go::Requested)));
+    }
+
+    #[test]
+    fn the_gate_is_where_the_flush_goes() {
+        let mut asked = Boundary::begin(0);
+        asked.request(1);
+        // Before the gate has let it through.
+        asked.flushed(1);
+        assert_eq!(asked.next(), Some(2));
+        let mut back = Boundary::begin(0);
+        back.request(1);
+        back.deliver(1);
+        // At the last moment, when the flush to the epoch before was on its way already.
+        back.flushed(0);
+        assert_eq!(back.next(), Some(1));
+        let mut prepared = Boundary::begin(0);
+        prepared.allow(1);
+        prepared.invalidate(1);
+        prepared.flushed(1);
+        assert_eq!(prepared.next(), Some(1), "nobody has asked for it");
     }
 
     #[test]

@@ -23,8 +23,10 @@
 
 mod boundary;
 mod context;
+mod recipe;
 mod registration;
 mod run;
+mod seek;
 mod state_file;
 mod states;
 
@@ -45,23 +47,25 @@ pub use states::load_state;
 
 pub use context::{CoordinatorHandle, answer, find};
 
-/// An element's place in the path of a sample; the later one's acknowledgement counts. That of an epochbuffer shows in
-/// what it holds.
+/// An element's place in the path of a sample; the later one's acknowledgement counts. Where an epochbuffer stands is told
+/// by what it holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Stage {
     /// epochsrc, where nothing of ours follows.
     Source,
-    /// An epochbuffer that holds encoded images, or does not know yet what comes.
-    HeldImages,
+    /// epochbuffer with encoded images.
+    HeldFiles,
     /// epochdecode.
     Decode,
+    /// epochbuffer with frames.
+    HeldFrames,
     /// hsvquantize.
     Color,
-    /// An epochbuffer that holds frames. If hsvquantize follows, that passes a frame on before it returns.
-    HeldFrames,
+    /// epochbuffer with frames that have gains.
+    HeldColors,
     /// nhwcpack.
     Pack,
-    /// An epochbuffer that holds batches, or what others have made of them.
+    /// epochbuffer with batches, or with nothing so far.
     HeldBatches,
     /// epochsink: it stands for the trainer, asks for epochs and acknowledges batches.
     Consumer,
@@ -96,6 +100,10 @@ struct Inner {
     asked: Option<(gst::Seqnum, u64, bool)>,
     /// The flushing seek that reads the epoch to be restarted.
     restart_seqnum: Option<gst::Seqnum>,
+    /// A flushing seek is on its way.
+    seeking: bool,
+    /// The epoch that the consumer was sent to by a seek, of which it has not acknowledged anything since.
+    sought: Option<u64>,
     /// Messages about samples of an epoch that is not delivered yet.
     held: Vec<(u64, glib::WeakRef<gst::Element>, gst::Message)>,
     /// Called after every change that somebody may wait for.
@@ -139,6 +147,7 @@ impl Coordinator {
         inner.prepared.clear();
         inner.asked = None;
         inner.restart_seqnum = None;
+        inner.sought = None;
         inner.last = last;
         inner.flushing = false;
         let held = std::mem::take(&mut inner.held);
@@ -290,6 +299,10 @@ impl Coordinator {
         if inner.boundary.is_broken_off(current) {
             return Some(current);
         }
+        if inner.sought.is_some() {
+            // What it has acknowledged before may be the end of the same epoch.
+            return inner.sought;
+        }
         let acknowledged = inner
             .state
             .as_deref()
@@ -386,9 +399,16 @@ impl Coordinator {
         let mut inner = self.lock();
         inner.resumed = resumed;
         inner.prepared.clear();
+        inner.sought = inner.boundary.is_requested(epoch).then_some(epoch);
+        // What was said of what is flushed away will be said again.
+        let (held, said): (Vec<_>, Vec<_>) = std::mem::take(&mut inner.held)
+            .into_iter()
+            .partition(|(of, _, _)| *of < epoch);
+        inner.held = held;
         // What was drawn behind it may be drawn otherwise the next time.
         inner.opened.retain(|opened| opened.receipt.epoch() <= epoch);
         drop(inner);
+        drop(said);
         self.change(|boundary| boundary.flushed(epoch));
     }
 
@@ -429,24 +449,6 @@ impl Coordinator {
     /// Has `recipe` asked what the current settings of `element` come to, as long as it lives.
     pub fn set_recipe(&self, element: &'static str, recipe: &Arc<Recipe>) {
         self.lock().recipes.insert(element, Arc::downgrade(recipe));
-    }
-
-    /// Hash of all that the pixels of a sample depend on besides the sample: what is prepared under another one is
-    /// not delivered.
-    pub fn recipe(&self) -> u64 {
-        let recipes: Vec<_> = {
-            let inner = self.lock();
-            inner
-                .recipes
-                .iter()
-                .filter_map(|(element, recipe)| Some((*element, recipe.upgrade()?)))
-                .collect()
-        };
-        hash(
-            recipes
-                .into_iter()
-                .map(|(element, recipe)| format!("{element}={:016x};", recipe())),
-        )
     }
 
     /// Says that the consumer may stop in the middle of an epoch.
@@ -490,6 +492,18 @@ impl Coordinator {
         }
     }
 
+    /// Registers an element whose place was a guess at its true one; `before` is to be dropped.
+    pub fn move_to(self: &Arc<Self>, stage: Stage, before: &Registration) -> Registration {
+        let registration = self.register(stage);
+        let mut inner = self.lock();
+        if inner.latest == Some(before.stage) && inner.stages.get(&before.stage) == Some(&1) {
+            let rest = inner.stages.keys().rev().find(|other| **other != before.stage);
+            inner.latest = rest.copied();
+        }
+        drop(inner);
+        registration
+    }
+
     /// Registers the consumer; `None` if there is one: two would ask for epochs for each other.
     pub fn register_consumer(self: &Arc<Self>) -> Option<Registration> {
         (!self.has(Stage::Consumer)).then(|| self.register(Stage::Consumer))
@@ -505,10 +519,12 @@ impl Coordinator {
         self.lock().stages.contains_key(&stage)
     }
 
-    /// Whether an epochbuffer is registered, wherever it stands.
+    /// Whether an epochbuffer is registered, which says by itself when an epoch begins to be delivered.
     pub fn has_buffer(&self) -> bool {
-        let held = [Stage::HeldImages, Stage::HeldFrames, Stage::HeldBatches];
-        held.into_iter().any(|stage| self.has(stage))
+        use Stage::{HeldBatches, HeldColors, HeldFiles, HeldFrames};
+        let inner = self.lock();
+        let held = [HeldFiles, HeldFrames, HeldColors, HeldBatches];
+        held.iter().any(|stage| inner.stages.contains_key(stage))
     }
 
     /// Number of ranks of the current run; 1 before the first.

@@ -79,6 +79,7 @@ impl Coordinator {
             return Ok(());
         }
         inner.state = Some(state.to_owned());
+        inner.sought = None;
         while inner
             .opened
             .front()

@@ -299,3 +299,68 @@ fn listeners_hear_every_change_and_are_not_kept() {
     coordinator.request(2);
     assert!(heard.recv().is_err(), "the listener is gone");
 }
+
+#[test]
+fn a_buffer_that_holds_frames_leaves_the_last_word_to_what_packs_them() {
+    let coordinator = coordinator(None);
+    let pack = coordinator.register(Stage::Pack);
+    let guess = coordinator.register(Stage::HeldBatches);
+    assert!(!pack.counts() && guess.counts());
+    let place = coordinator.move_to(Stage::HeldFrames, &guess);
+    drop(guess);
+    assert!(pack.counts() && !place.counts() && coordinator.has_buffer());
+    drop(place);
+    assert!(!coordinator.has_buffer());
+}
+
+#[test]
+fn what_is_made_under_another_recipe_than_it_was_read_under_is_thrown_away() {
+    let coordinator = coordinator(None);
+    coordinator.allow(1);
+    coordinator.note_recipe(1, coordinator.recipe());
+    assert!(coordinator.is_current(1) && !coordinator.is_wasted(1));
+    coordinator.spoil(1);
+    assert!(!coordinator.is_current(1) && coordinator.is_wasted(1));
+    coordinator.invalidate(1);
+    assert!(
+        coordinator.is_current(1) && coordinator.is_wasted(1),
+        "until it is read again"
+    );
+    coordinator.flushed(1, None);
+    coordinator.request(1);
+    coordinator.deliver(1);
+    coordinator.spoil(1);
+    assert!(!coordinator.is_wasted(1), "it is being taken");
+}
+
+#[test]
+fn a_consumer_that_seeks_back_from_the_end_is_in_that_epoch_again() {
+    let coordinator = coordinator(None);
+    let sink = coordinator.register(Stage::Consumer);
+    let end = coordinator.state_at(0, taken(10, 0, 0)).unwrap();
+    sink.acknowledge(0, &end).unwrap();
+    coordinator.flushed(0, None);
+    assert_eq!(coordinator.request(1), Requested::Accepted);
+    assert_eq!(coordinator.current(), Some(0), "asked for early");
+    sink.acknowledge(0, &end).unwrap();
+    assert_eq!(coordinator.current(), Some(1));
+}
+
+#[test]
+fn there_is_one_seek_at_a_time_and_a_restart_is_put_off() {
+    let coordinator = coordinator(None);
+    assert!(coordinator.begin_seek(true));
+    let (send, began) = channel();
+    let other = coordinator.clone();
+    let waiting = thread::spawn(move || send.send(other.begin_seek(false)).unwrap());
+    assert!(began.try_recv().is_err());
+    coordinator.end_seek();
+    assert_eq!(began.recv_timeout(TIMEOUT), Ok(true));
+    waiting.join().unwrap();
+    let seqnum = gst::Seqnum::next();
+    coordinator.restart_with(seqnum);
+    assert!(coordinator.is_seeking() && coordinator.is_restart(seqnum));
+    assert!(!coordinator.begin_seek(true) && !coordinator.is_restart(seqnum));
+    coordinator.end_seek();
+    assert!(coordinator.begin_seek(true));
+}

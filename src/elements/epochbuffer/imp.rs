@@ -12,6 +12,7 @@
 
 #![allow(missing_docs)] // the generated accessors: a property is documented by its blurb
 
+mod place;
 mod task;
 
 use std::sync::{Arc, Condvar, LazyLock, Mutex, PoisonError};
@@ -22,7 +23,7 @@ use gst::glib;
 use gst::prelude::*;
 use gst::subclass::prelude::*;
 
-use super::super::coordinator::{self, Coordinator, Listener, Registration, Requested, Stage};
+use super::super::coordinator::{Coordinator, Listener, Registration, Requested};
 use super::super::epoch_end::EpochEnd;
 use super::super::util::{Statistics, lock, nanoseconds_since};
 use super::settings::{Prefetch, PrefetchReason, Settings};
@@ -47,6 +48,10 @@ struct State {
     /// This element's own flushing seek, by its number, is on its way: its flush events end here, and what comes before
     /// them is dropped.
     restarting: Option<gst::Seqnum>,
+    /// Flushing seeks of others that pass here: none of this element's own begins.
+    passing: u32,
+    /// This element has said where it stands.
+    placed: bool,
     stats: Stats,
 }
 
@@ -57,6 +62,8 @@ impl Default for State {
             flow: Err(gst::FlowError::Flushing),
             boundary: None,
             restarting: None,
+            passing: 0,
+            placed: false,
             stats: Stats::default(),
         }
     }
@@ -228,47 +235,6 @@ impl EpochBuffer {
         }
     }
 
-    /// Registers with the epochsrc upstream, if there is one and that has not been done.
-    fn find_coordinator(&self) {
-        if lock(&self.registration).is_some() {
-            return;
-        }
-        let Some(coordinator) = coordinator::find(&self.sink_pad) else {
-            return;
-        };
-        let shared = Arc::downgrade(&self.shared);
-        let listener: Arc<Listener> = Arc::new(move || {
-            if let Some(shared) = shared.upgrade() {
-                // Taken once, so that a thread between its look and its wait is not missed.
-                drop(shared.lock());
-                shared.changed.notify_all();
-            }
-        });
-        coordinator.listen(&listener);
-        *lock(&self.listener) = Some(listener);
-        self.register(&coordinator, Stage::HeldImages);
-    }
-
-    fn register(&self, coordinator: &Arc<Coordinator>, stage: Stage) {
-        let registration = Some(Arc::new(coordinator.register(stage)));
-        let before = std::mem::replace(&mut *lock(&self.registration), registration);
-        drop(before);
-    }
-
-    /// What comes has `caps`: they tell where this element stands. Frames that wait to be packed are not consumed when they
-    /// leave the buffer, batches are.
-    fn see(&self, caps: &gst::CapsRef) {
-        let (Some(coordinator), Some(structure)) = (self.coordinator(), caps.structure(0)) else {
-            return;
-        };
-        let stage = match structure.name().as_str() {
-            name if name.starts_with("image/") => Stage::HeldImages,
-            "video/x-raw" => Stage::HeldFrames,
-            _ => Stage::HeldBatches,
-        };
-        self.register(&coordinator, stage);
-    }
-
     fn chain(&self, buffer: gst::Buffer) -> Result<gst::FlowSuccess, gst::FlowError> {
         let budget = self.budget();
         let coordinator = self.coordinator();
@@ -309,18 +275,27 @@ impl EpochBuffer {
         Ok(gst::FlowSuccess::Ok)
     }
 
-    fn sink_event(&self, event: gst::Event) -> bool {
+    /// Of a sticky event that is turned away upstream must know why: while this element stops, a mere "no" would become an
+    /// error upstream.
+    fn sink_event(&self, event: gst::Event) -> Result<gst::FlowSuccess, gst::FlowError> {
+        let done = |done| {
+            if done {
+                Ok(gst::FlowSuccess::Ok)
+            } else {
+                Err(gst::FlowError::Error)
+            }
+        };
         gst::log!(CAT, obj = self.sink_pad, "{event:?}");
         match event.view() {
             gst::EventView::FlushStart(_) => {
                 if self.shared.lock().restarting == Some(event.seqnum()) {
-                    return true;
+                    return done(true);
                 }
                 let forwarded = self.src_pad.push_event(event);
                 let items = self.shared.flush();
                 self.discard(items);
                 let _ = self.src_pad.pause_task();
-                forwarded
+                done(forwarded)
             }
             gst::EventView::FlushStop(_) => {
                 // Events that were on their way when the restart began are of the epoch that is thrown away.
@@ -330,7 +305,7 @@ impl EpochBuffer {
                 });
                 if let Some(items) = own {
                     self.discard(items);
-                    return true;
+                    return done(true);
                 }
                 let forwarded = self.src_pad.push_event(event);
                 self.shared.change(|state| {
@@ -338,14 +313,14 @@ impl EpochBuffer {
                     // The task, in its last turn before the flush stopped it, may have come to a boundary.
                     state.boundary = None;
                 });
-                self.start_task_again() && forwarded
+                done(self.start_task_again() && forwarded)
             }
-            _ if !event.is_serialized() => gst::Pad::event_default(&self.sink_pad, Some(&*self.obj()), event),
+            _ if !event.is_serialized() => {
+                done(gst::Pad::event_default(&self.sink_pad, Some(&*self.obj()), event))
+            }
             _ => {
-                match event.view() {
-                    gst::EventView::StreamStart(_) => self.find_coordinator(),
-                    gst::EventView::Caps(caps) => self.see(caps.caps()),
-                    _ => (),
+                if event.type_() == gst::EventType::StreamStart {
+                    self.find_coordinator();
                 }
                 let end = EpochEnd::get(&event);
                 let item = match end {
@@ -360,21 +335,21 @@ impl EpochBuffer {
                         state.store.push(item);
                         Ok(())
                     }
-                    Ok(_) | Err(gst::FlowError::Eos) => Err(Some(item)),
-                    Err(_) => Err(None),
+                    Ok(_) | Err(gst::FlowError::Eos) => Err(Ok(item)),
+                    Err(flow) => Err(Err(flow)),
                 });
                 match stored {
                     Ok(()) => {
                         if let (Some(end), Some(coordinator)) = (end, self.coordinator()) {
                             self.allow(&coordinator, end.epoch);
                         }
-                        true
+                        done(true)
                     }
-                    Err(Some(item)) => {
+                    Err(Ok(item)) => {
                         self.discard(vec![item]);
-                        true
+                        done(true)
                     }
-                    Err(None) => false,
+                    Err(Err(flow)) => Err(flow),
                 }
             }
         }
@@ -388,6 +363,19 @@ impl EpochBuffer {
                 return self.coordinator().is_some_and(|coordinator| {
                     coordinator.ask_once(event.seqnum(), |next| self.ask(&coordinator, next))
                 });
+            }
+            if flags.contains(gst::SeekFlags::FLUSH) {
+                // Pads that this element's own seek has set flushing would turn this one away.
+                let mut state = self.shared.lock();
+                while state.restarting.is_some() {
+                    state = self.shared.wait(state);
+                }
+                state.passing += 1;
+                drop(state);
+                let done = gst::Pad::event_default(&self.src_pad, Some(&*self.obj()), event);
+                self.shared
+                    .change(|state| state.passing = state.passing.saturating_sub(1));
+                return done;
             }
         }
         gst::Pad::event_default(&self.src_pad, Some(&*self.obj()), event)
@@ -470,8 +458,12 @@ impl ObjectSubclass for EpochBuffer {
                     |this| this.chain(buffer),
                 )
             })
-            .event_function(|_, parent, event| {
-                Self::catch_panic_pad_function(parent, || false, |this| this.sink_event(event))
+            .event_full_function(|_, parent, event| {
+                Self::catch_panic_pad_function(
+                    parent,
+                    || Err(gst::FlowError::Error),
+                    |this| this.sink_event(event),
+                )
             })
             .query_function(|_, parent, query| {
                 Self::catch_panic_pad_function(parent, || false, |this| this.sink_query(query))

@@ -10,8 +10,9 @@ use super::super::epoch_end::EpochEnd;
 use super::super::faults::{self, Limit, OnError, Outcome, Place, Resolver};
 use super::super::util::{lock, nanoseconds_since};
 use super::imp::{CAT, EpochDecode};
-use super::job::Decoded;
+use super::job::{self, Decoded};
 use super::queue::Item;
+use crate::dataset::{OpenSample, parse_location};
 
 /// What the delivery task knows of the stream.
 #[derive(Default)]
@@ -153,7 +154,7 @@ impl EpochDecode {
     fn deliver_image(
         &self,
         delivery: &mut Delivery,
-        mut place: Place,
+        place: Place,
         result: Result<Decoded, String>,
     ) -> Result<(), gst::FlowError> {
         // Downstream has had enough; what is still here leaves without being looked at.
@@ -168,23 +169,7 @@ impl EpochDecode {
         }
         let mut out = Vec::new();
         match result {
-            Ok(decoded) => {
-                if !again {
-                    let mut stats = lock(&self.stats);
-                    stats.decoded += 1;
-                    stats.warnings += u64::from(decoded.warnings > 0);
-                    stats.truncated += u64::from(decoded.truncated);
-                }
-                if let Some(warning) = &decoded.warning {
-                    gst::warning!(CAT, imp = self, "{}: {warning}", faults::describe(&place.sample));
-                }
-                (place.sample.source_width, place.sample.source_height) = decoded.source;
-                let keep = delivery.on_error == OnError::Replace
-                    || (delivery.on_error == OnError::Skip && self.world_size() > 1);
-                delivery
-                    .resolver
-                    .good(place, (decoded.frame, decoded.info), keep, &mut out);
-            }
+            Ok(decoded) => self.good(delivery, place, decoded, &mut out),
             Err(reason) => self.fault(delivery, place, &reason, &mut out)?,
         }
         if again && self.kept() == 0 {
@@ -194,6 +179,41 @@ impl EpochDecode {
             self.push_frame(delivery, &place, frame, info)?;
         }
         Ok(())
+    }
+
+    /// A sample that can be used.
+    fn good(
+        &self,
+        delivery: &mut Delivery,
+        mut place: Place,
+        decoded: Decoded,
+        out: &mut Vec<(Place, (gst::Buffer, gst_video::VideoInfo))>,
+    ) {
+        if !place.sample.again {
+            let mut stats = lock(&self.stats);
+            stats.decoded += 1;
+            stats.warnings += u64::from(decoded.warnings > 0);
+            stats.truncated += u64::from(decoded.truncated);
+        }
+        if let Some(warning) = &decoded.warning {
+            gst::warning!(CAT, imp = self, "{}: {warning}", faults::describe(&place.sample));
+        }
+        (place.sample.source_width, place.sample.source_height) = decoded.source;
+        let keep = delivery.on_error == OnError::Replace
+            || (delivery.on_error == OnError::Skip && self.world_size() > 1);
+        delivery
+            .resolver
+            .good(place, (decoded.frame, decoded.info), keep, out);
+    }
+
+    /// A sample that could not be used when it was read ahead, beyond what the buffer holds, and comes here when its epoch
+    /// has been asked for: what counts is the file as it is now.
+    fn look_again(&self, place: &Place) -> Option<Decoded> {
+        let path = parse_location(&place.sample.uri).ok()?;
+        let content = OpenSample::open(path).read().ok()?;
+        let (options, output) = (self.options()?, self.output(place).ok()?);
+        gst::debug!(CAT, imp = self, "Read again: {}", faults::describe(&place.sample));
+        job::decode(gst::Buffer::from_mut_slice(content).as_ref(), &options, &output).ok()
     }
 
     /// Applies the policy to a sample that cannot be used.
@@ -214,6 +234,14 @@ impl EpochDecode {
         let epoch = place.sample.epoch;
         let in_epoch = place.stamped.then_some(epoch);
         if again && self.kept() == 0 && action != OnError::Replace {
+            return Ok(());
+        }
+        if action == OnError::Fail
+            && place.sample.prepared
+            && coordinator.is_some_and(|coordinator| coordinator.is_requested(epoch))
+            && let Some(decoded) = self.look_again(&place)
+        {
+            self.good(delivery, place, decoded, out);
             return Ok(());
         }
         // Those that an earlier run met.

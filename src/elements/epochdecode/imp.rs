@@ -47,6 +47,8 @@ struct Active {
     ahead: Arc<Ahead>,
     framerate: gst::Fraction,
     output: Option<Arc<Output>>,
+    /// It is being agreed upon: neither what it was nor what downstream asks for now is sure to come of it.
+    agreeing: bool,
     /// Images taken so far: the names of those without a sample meta.
     images: u64,
 }
@@ -134,6 +136,7 @@ impl EpochDecode {
             listener: None,
             framerate: DEFAULT_FRAMERATE.into(),
             output: None,
+            agreeing: false,
             images: 0,
         });
         *lock(&self.delivery) = Some(Delivery {
@@ -157,14 +160,44 @@ impl EpochDecode {
             return;
         };
         let registration = Arc::new(found.register(Stage::Decode));
+        let element = self.obj().downgrade();
+        let recipe: Arc<coordinator::Recipe> =
+            Arc::new(move || element.upgrade().map_or(0, |element| element.imp().recipe()));
         if let Some(active) = &mut *lock(&self.active) {
-            let hash = coordinator::hash([format!("{:?}", active.options)]);
-            let recipe: Arc<coordinator::Recipe> = Arc::new(move || hash);
             found.set_recipe("epochdecode", &recipe);
             active.recipe = Some(recipe);
             active.listener = Some(active.ahead.listen(&found));
             active.registration = Some(registration);
         }
+    }
+
+    /// Hash of what frames are made as: the options, and the format and size that downstream asks for, which may change at
+    /// any time.
+    fn recipe(&self) -> u64 {
+        let (options, framerate, shape) = {
+            let active = lock(&self.active);
+            let Some(active) = active.as_ref().filter(|active| !active.agreeing) else {
+                return 0;
+            };
+            // Under the lock, since `output` takes the flag back under it.
+            let asked = self.src_pad.pad_flags().contains(gst::PadFlags::NEED_RECONFIGURE);
+            let shape = active
+                .output
+                .as_ref()
+                .filter(|_| !asked)
+                .map(|output| output.shape());
+            (active.options.clone(), active.framerate, shape)
+        };
+        let shape = shape.or_else(|| {
+            let own_size = options.fit == crate::decode::Fit::None;
+            let info = Output::agree(&self.src_pad, framerate, own_size).ok()?;
+            Some((info.format(), (!own_size).then(|| (info.width(), info.height()))))
+        });
+        coordinator::hash([format!("{options:?} {shape:?}")])
+    }
+
+    pub(super) fn options(&self) -> Option<Arc<DecodeOptions>> {
+        lock(&self.active).as_ref().map(|active| active.options.clone())
     }
 
     pub(super) fn registration(&self) -> Option<Arc<Registration>> {
@@ -173,18 +206,37 @@ impl EpochDecode {
             .and_then(|active| active.registration.clone())
     }
 
-    /// What frames are made as, renegotiated when downstream asks for it.
-    fn output(&self) -> Result<Arc<Output>, gst::FlowError> {
-        let (framerate, own_size) = {
-            let reconfigure = self.src_pad.check_reconfigure();
+    /// What frames are made as, renegotiated when downstream asks for it, for an image at `place`.
+    pub(super) fn output(&self, place: &Place) -> Result<Arc<Output>, gst::FlowError> {
+        let (framerate, own_size, before) = {
             let mut active = lock(&self.active);
             let active = active.as_mut().ok_or(gst::FlowError::Flushing)?;
-            match &active.output {
-                Some(output) if !reconfigure => return Ok(output.clone()),
-                _ => (active.framerate, active.options.fit == crate::decode::Fit::None),
+            let before = if self.src_pad.check_reconfigure() {
+                active.output.take()
+            } else {
+                active.output.clone()
+            };
+            if let Some(output) = &active.output {
+                return Ok(output.clone());
             }
+            active.agreeing = true;
+            let own_size = active.options.fit == crate::decode::Fit::None;
+            (active.framerate, own_size, before)
         };
-        let output = Output::negotiate(&self.src_pad, framerate, own_size).map_err(|error| {
+        let output = Output::negotiate(&self.src_pad, framerate, own_size).map(Arc::new);
+        if let Ok(output) = &output
+            && before.is_some_and(|before| before.shape() != output.shape())
+            && place.sample.prepared
+            && let Some(registration) = self.registration()
+        {
+            // Whatever is asked for later: frames of this epoch are of two kinds now.
+            registration.coordinator().spoil(place.sample.epoch);
+        }
+        if let Some(active) = &mut *lock(&self.active) {
+            active.agreeing = false;
+            active.output = output.as_ref().ok().cloned();
+        }
+        output.map_err(|error| {
             self.src_pad.mark_reconfigure();
             gst::element_imp_error!(
                 self,
@@ -193,12 +245,7 @@ impl EpochDecode {
                 ["epochdecode gives RGB and BGR frames; put videoconvert behind it for other formats"]
             );
             gst::FlowError::NotNegotiated
-        })?;
-        let output = Arc::new(output);
-        if let Some(active) = &mut *lock(&self.active) {
-            active.output = Some(output.clone());
-        }
-        Ok(output)
+        })
     }
 
     fn chain(&self, buffer: gst::Buffer) -> Result<gst::FlowSuccess, gst::FlowError> {
@@ -221,7 +268,7 @@ impl EpochDecode {
             self.queue.push(Item::Image(place, Some(Err(fault))))?;
             return Ok(gst::FlowSuccess::Ok);
         }
-        let output = self.output()?;
+        let output = self.output(&place)?;
         let ahead_of = place.sample.prepared.then_some(place.sample.epoch);
         let entry = self.queue.push(Item::Image(place, None))?;
         let job = job(self.queue.clone(), entry, buffer, options, output);
@@ -232,7 +279,17 @@ impl EpochDecode {
         Ok(gst::FlowSuccess::Ok)
     }
 
-    fn sink_event(&self, event: gst::Event) -> bool {
+    /// Of a sticky event that is turned away upstream must know why: while this element stops, a mere "no" would become an
+    /// error upstream.
+    fn sink_event(&self, event: gst::Event) -> Result<gst::FlowSuccess, gst::FlowError> {
+        let done = |done| {
+            if done {
+                Ok(gst::FlowSuccess::Ok)
+            } else {
+                Err(gst::FlowError::Error)
+            }
+        };
+        let queue = |event| self.queue.push(Item::Event(event)).map(|_| gst::FlowSuccess::Ok);
         gst::log!(CAT, obj = self.sink_pad, "{event:?}");
         match event.view() {
             gst::EventView::FlushStart(_) => {
@@ -246,7 +303,7 @@ impl EpochDecode {
                     }
                 }
                 let _ = self.src_pad.pause_task();
-                forwarded
+                done(forwarded)
             }
             gst::EventView::FlushStop(_) => {
                 let forwarded = self.src_pad.push_event(event);
@@ -257,7 +314,7 @@ impl EpochDecode {
                     delivery.again = false;
                 }
                 self.queue.start();
-                self.start_task_again() && forwarded
+                done(self.start_task_again() && forwarded)
             }
             gst::EventView::Caps(caps) => {
                 let framerate = caps
@@ -270,14 +327,14 @@ impl EpochDecode {
                     active.framerate = framerate;
                     active.output = None;
                 }
-                true
+                done(true)
             }
             gst::EventView::StreamStart(_) => {
                 self.find_coordinator();
-                self.queue.push(Item::Event(event)).is_ok()
+                queue(event)
             }
-            _ if event.is_serialized() => self.queue.push(Item::Event(event)).is_ok(),
-            _ => gst::Pad::event_default(&self.sink_pad, Some(&*self.obj()), event),
+            _ if event.is_serialized() => queue(event),
+            _ => done(gst::Pad::event_default(&self.sink_pad, Some(&*self.obj()), event)),
         }
     }
 
@@ -344,8 +401,12 @@ impl ObjectSubclass for EpochDecode {
                     |this| this.chain(buffer),
                 )
             })
-            .event_function(|_, parent, event| {
-                Self::catch_panic_pad_function(parent, || false, |this| this.sink_event(event))
+            .event_full_function(|_, parent, event| {
+                Self::catch_panic_pad_function(
+                    parent,
+                    || Err(gst::FlowError::Error),
+                    |this| this.sink_event(event),
+                )
             })
             .query_function(|_, parent, query| {
                 Self::catch_panic_pad_function(parent, || false, |this| this.sink_query(query))

@@ -74,7 +74,12 @@ thread_local! {
     static SCRATCH: RefCell<Scratch> = RefCell::default();
 }
 
-fn decode(encoded: &gst::BufferRef, options: &DecodeOptions, output: &Output) -> Result<Decoded, String> {
+/// Decodes `encoded` as `options` say into a frame of `output`.
+pub(super) fn decode(
+    encoded: &gst::BufferRef,
+    options: &DecodeOptions,
+    output: &Output,
+) -> Result<Decoded, String> {
     let bytes = encoded.map_readable().map_err(|error| error.to_string())?;
     let header = decode::probe(&bytes, options).map_err(|error| error.to_string())?;
     let source = header.oriented_size(options.orientation);

@@ -5,6 +5,9 @@ use gst::prelude::*;
 /// The size where downstream does not say.
 const DEFAULT_SIDE: i32 = 640;
 
+/// Format and size of frames; no size where each image keeps its own.
+pub(super) type Shape = (gst_video::VideoFormat, Option<(u32, u32)>);
+
 /// The negotiated output of the element.
 #[derive(Debug)]
 pub(super) struct Output {
@@ -15,12 +18,13 @@ pub(super) struct Output {
 }
 
 impl Output {
-    /// What the peer of `pad` takes. With `own_size` every image keeps its size.
-    pub fn negotiate(
+    /// What frames would be made as now: what the peer of `pad` takes. With `own_size` every image keeps its size, and that
+    /// of the result says nothing.
+    pub fn agree(
         pad: &gst::Pad,
         framerate: gst::Fraction,
         own_size: bool,
-    ) -> Result<Self, glib::BoolError> {
+    ) -> Result<gst_video::VideoInfo, glib::BoolError> {
         let template = pad.pad_template_caps();
         let mut caps = pad.peer_query_caps(Some(&template)).intersect(&template);
         if caps.is_empty() {
@@ -45,7 +49,16 @@ impl Output {
             }
         }
         caps.fixate();
-        let info = gst_video::VideoInfo::from_caps(&caps)?;
+        gst_video::VideoInfo::from_caps(&caps)
+    }
+
+    /// Agrees with the peer of `pad`, and makes ready for its frames; see [`Output::agree`].
+    pub fn negotiate(
+        pad: &gst::Pad,
+        framerate: gst::Fraction,
+        own_size: bool,
+    ) -> Result<Self, glib::BoolError> {
+        let info = Self::agree(pad, framerate, own_size)?;
         let fixed = if own_size {
             None
         } else {
@@ -54,7 +67,7 @@ impl Output {
             let size = u32::try_from(info.size())
                 .map_err(|_| glib::bool_error!("frames of {} bytes", info.size()))?;
             // No maximum: how many are in flight is bounded by this element's queue and by downstream.
-            config.set_params(Some(&caps), size, 0, 0);
+            config.set_params(Some(&info.to_caps()?), size, 0, 0);
             pool.set_config(config)?;
             pool.set_active(true)?;
             Some((info.clone(), pool))
@@ -64,6 +77,12 @@ impl Output {
             framerate: info.fps(),
             fixed,
         })
+    }
+
+    /// Format and size, where that is one for all: what the pixels depend on.
+    pub fn shape(&self) -> Shape {
+        let size = self.fixed.as_ref().map(|(info, _)| (info.width(), info.height()));
+        (self.format, size)
     }
 
     /// A frame for an image of `size`.

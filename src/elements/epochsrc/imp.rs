@@ -208,35 +208,39 @@ impl EpochSrc {
             );
             return false;
         }
-        // A restart reads an epoch again that nobody has taken; else it is the one that the consumer is in.
-        let Some(epoch) = self
-            .coordinator
-            .take_restart(seqnum)
-            .or_else(|| self.coordinator.current())
-        else {
+        self.seek_alone(seqnum, || {
+            // A restart reads an epoch again that nobody has taken; else it is the one that the consumer is in.
+            let restart = self.coordinator.take_restart(seqnum);
+            let epoch = restart.or_else(|| self.coordinator.current())?;
+            Some(Target::at(epoch, position))
+        })
+    }
+
+    /// Goes where `target` says, when nobody else seeks.
+    fn seek_alone(&self, seqnum: gst::Seqnum, target: impl FnOnce() -> Option<Target>) -> bool {
+        if !self.coordinator.begin_seek(self.coordinator.is_restart(seqnum)) {
             return false;
-        };
-        self.flush_to(Target::at(epoch, position), seqnum)
+        }
+        let done = target().is_some_and(|target| self.flush_to(target, seqnum));
+        self.coordinator.end_seek();
+        done
     }
 
     /// Discards what has not been taken and goes on behind what has: a flush from outside loses and repeats nothing.
     fn flush_to_consumer(&self, seqnum: gst::Seqnum) -> bool {
-        let Some(epoch) = self.coordinator.current() else {
-            return false;
-        };
-        let state = self
-            .coordinator
-            .state()
-            .and_then(|state| State::from_json(&state).ok());
-        let target = match state.filter(|state| state.epoch == epoch) {
-            Some(state) => Target {
-                epoch,
-                position: state.position,
-                state: Some(state),
-            },
-            None => Target::at(epoch, 0),
-        };
-        self.flush_to(target, seqnum)
+        self.seek_alone(seqnum, || {
+            let epoch = self.coordinator.current()?;
+            let state = self.coordinator.state();
+            let state = state.and_then(|state| State::from_json(&state).ok());
+            Some(match state.filter(|state| state.epoch == epoch) {
+                Some(state) => Target {
+                    epoch,
+                    position: state.position,
+                    state: Some(state),
+                },
+                None => Target::at(epoch, 0),
+            })
+        })
     }
 
     /// Has the base class flush, stop the streaming thread, and call `do_seek`.

@@ -60,6 +60,13 @@ struct Stream {
     deferred: bool,
 }
 
+/// This element's name in the recipe.
+const RECIPE: &str = "hsvquantize";
+
+fn settings_hash(settings: &Settings) -> u64 {
+    coordinator::hash([format!("{settings:?}")])
+}
+
 #[derive(Clone, Copy, Debug, Default)]
 struct Stats {
     frames: u64,
@@ -149,10 +156,10 @@ impl HsvQuantize {
         let recipe: Arc<coordinator::Recipe> = Arc::new(move || {
             element.upgrade().map_or(0, |element| {
                 let settings = lock(&element.imp().settings).clone();
-                coordinator::hash([format!("{settings:?}")])
+                settings_hash(&settings)
             })
         });
-        coordinator.set_recipe("hsvquantize", &recipe);
+        coordinator.set_recipe(RECIPE, &recipe);
         *lock(&self.recipe) = Some(recipe);
         *lock(&self.registration) = Some(Arc::new(coordinator.register(Stage::Color)));
     }
@@ -168,9 +175,24 @@ impl HsvQuantize {
         }
     }
 
-    fn gains(&self, frame: &gst::BufferRef, number: u64) -> Result<Gains, gst::FlowError> {
-        let settings = lock(&self.settings).clone();
-        Chooser::new(&settings)
+    /// The properties may be others than when the frame was read, and again those by the time that its epoch is asked for.
+    fn check_recipe(&self, sample: &SampleMeta, settings: &Settings) {
+        let Some(registration) = lock(&self.registration).clone() else {
+            return;
+        };
+        let coordinator = registration.coordinator();
+        if coordinator.recipe_with(Some((RECIPE, settings_hash(settings)))) != sample.recipe {
+            coordinator.spoil(sample.epoch);
+        }
+    }
+
+    fn gains(
+        &self,
+        frame: &gst::BufferRef,
+        number: u64,
+        settings: &Settings,
+    ) -> Result<Gains, gst::FlowError> {
+        Chooser::new(settings)
             .and_then(|chooser| Ok(chooser.choose(frame, number)?))
             .map_err(|error| {
                 gst::element_imp_error!(
@@ -376,7 +398,11 @@ impl BaseTransformImpl for HsvQuantize {
             identity::post_lost(&*self.obj(), &pad, &format!("Frame {number}"));
             return Err(gst::FlowError::Error);
         }
-        let gains = self.gains(frame, number)?;
+        let settings = lock(&self.settings).clone();
+        let gains = self.gains(frame, number, &settings)?;
+        if let Some(sample) = SampleMeta::get(frame).filter(|sample| sample.prepared) {
+            self.check_recipe(&sample, &settings);
+        }
         let (info, deferred) = match &*lock(&self.stream) {
             Some(stream) => (stream.info.clone(), stream.deferred),
             None => return Err(gst::FlowError::NotNegotiated),

@@ -258,6 +258,10 @@ impl NhwcPack {
             }
         };
         let size = |info: &gst_video::VideoInfo| (info.width(), info.height());
+        let alike = |(before, _): &(gst_video::VideoInfo, bool)| same_layout(before, &info);
+        if stream.input.as_ref().is_some_and(|input| !alike(input)) && stream.is_wasted() {
+            stream.frames.clear();
+        }
         if let Some((before, _)) = stream
             .input
             .as_ref()
@@ -575,6 +579,17 @@ fn same_layout(a: &gst_video::VideoInfo, b: &gst_video::VideoInfo) -> bool {
 }
 
 impl Stream {
+    /// Whether the frames that were gathered are of an epoch that is thrown away: what was prepared of it was so under
+    /// another recipe.
+    fn is_wasted(&self) -> bool {
+        match (self.frames.first(), &self.registration) {
+            (Some(frame), Some(registration)) if frame.stamped => {
+                registration.coordinator().is_wasted(frame.sample.epoch)
+            }
+            _ => false,
+        }
+    }
+
     fn flushing(&self, pad: &gst::Pad) -> bool {
         pad.pad_flags().contains(gst::PadFlags::FLUSHING)
     }

@@ -1,5 +1,6 @@
 //! What the task of the source pad does: deliver, stand at the boundary, restart an epoch.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use gst::prelude::*;
@@ -60,11 +61,15 @@ impl EpochBuffer {
                 Err(_) => return Step::Stop,
             }
             if let (Some(epoch), Some(coordinator)) = (state.boundary, &coordinator) {
-                // Called without this element's lock being needed by the coordinator: it only reads its own state.
+                // Called without this element's lock being needed by the coordinator: it only reads its own state. In this
+                // order, since between the two a request may report a failure, and another one be accepted.
+                let requested = coordinator.is_requested(epoch);
                 if coordinator.restart() == Some(epoch) {
-                    return Step::Restart(epoch);
-                }
-                if coordinator.is_requested(epoch) {
+                    // Somebody else's seek may make it needless; its end is told.
+                    if state.passing == 0 && !coordinator.is_seeking() {
+                        return Step::Restart(epoch);
+                    }
+                } else if requested {
                     return Step::Open(epoch);
                 }
                 let eos_in_front = matches!(state.store.front(), Some(Item::Event(event)) if event.type_() == gst::EventType::Eos);
@@ -144,9 +149,13 @@ impl EpochBuffer {
     fn restart(&self, epoch: u64) -> Result<(), gst::FlowError> {
         let seqnum = gst::Seqnum::next();
         let items = self.shared.change(|state| {
-            state.restarting = Some(seqnum);
-            state.store.take()
+            state.restarting = (state.passing == 0).then_some(seqnum);
+            state.restarting.map(|_| state.store.take())
         });
+        let Some(items) = items else {
+            // Put off: somebody else's seek has come since this was decided.
+            return Ok(());
+        };
         self.discard(items);
         if let Some(coordinator) = self.coordinator() {
             coordinator.restart_with(seqnum);
@@ -170,6 +179,13 @@ impl EpochBuffer {
         if flushing || self.sink_pad.pad_flags().contains(gst::PadFlags::FLUSHING) {
             // Somebody else flushes or stops.
             return Err(gst::FlowError::Flushing);
+        }
+        let put_off = |coordinator: Arc<Coordinator>| {
+            !coordinator.is_restart(seqnum) && coordinator.restart() == Some(epoch)
+        };
+        if !done && self.coordinator().is_some_and(put_off) {
+            // Somebody else's seek came first. If the restart is still needed behind that, there will be another.
+            return Ok(());
         }
         if !done || leftover {
             gst::element_imp_error!(
@@ -216,6 +232,10 @@ impl EpochBuffer {
     fn push(&self, item: Item) -> Result<(), gst::FlowError> {
         match item {
             Item::Buffer(buffer) => {
+                // By this thread, which acknowledges what it has pushed before.
+                if !std::mem::replace(&mut self.shared.lock().placed, true) {
+                    self.find_place(&buffer);
+                }
                 let batch = BatchMeta::get(&buffer);
                 let sample = SampleMeta::get(&buffer);
                 self.src_pad
