@@ -142,6 +142,7 @@ fn jitter(settings: &Settings) -> Result<Option<gst::Element>, FeedError> {
 fn packer(settings: &Settings) -> Result<gst::Element, FeedError> {
     let mut part = Part::make("nhwcpack")?
         .number("batch-size", settings.batch_size.into())?
+        .number("threads", settings.threads.unwrap_or(0).into())?
         .name("dtype", settings.dtype.as_str())?
         .name("layout", settings.layout.as_str())?
         .choice("last-batch", settings.last_batch);

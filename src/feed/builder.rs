@@ -139,7 +139,7 @@ impl Builder {
         self
     }
 
-    /// How many images are decoded at a time, 1 to 1024; if not said, as many as there are cores for this process
+    /// How many images are decoded, and frames packed, at a time, 1 to 1024; if not said, as many as there are cores for this process
     /// (`LOCAL_WORLD_SIZE` processes share them).
     pub fn threads(mut self, threads: u32) -> Self {
         self.0.threads = Some(threads);

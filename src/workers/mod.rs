@@ -5,8 +5,8 @@
 //! now before what is prepared ahead, packing before decoding, and otherwise the oldest.
 //!
 //! A job that runs cannot be put aside. So that validation is not slowed by what training prepares beside it, a client
-//! with jobs that are demanded now, or were some milliseconds ago, has all its threads to itself: what is prepared ahead
-//! runs on the others, or when it rests.
+//! with jobs that are demanded now, or were some milliseconds ago, has all its threads to itself: what other pipelines
+//! prepare ahead runs on the others, or when it rests.
 //!
 //! ```
 //! use epochfeed::workers::{Class, Client, Stage, Urgency};

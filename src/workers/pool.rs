@@ -44,6 +44,8 @@ struct State {
 /// One client's jobs.
 struct Queue {
     limit: usize,
+    /// Clients of one pipeline: they do not keep each other from preparing.
+    group: u64,
     /// How many run, by urgency.
     running: [usize; 2],
     /// When the last demanded one ended.
@@ -135,8 +137,9 @@ impl State {
         let Some((class, _, client)) = first else {
             return Next::Sleep;
         };
+        let group = self.clients.get(&client).map_or(client, |queue| queue.group);
         if class.urgency == Urgency::Ahead
-            && let Some(reserved) = self.reserved(Instant::now())
+            && let Some(reserved) = self.reserved(group, Instant::now())
         {
             return match reserved {
                 Reserved::Until(then) => Next::Wait(then),
@@ -153,31 +156,28 @@ impl State {
         }
     }
 
-    /// How long no thread is to spare for what is prepared ahead, at least; `None` if one is.
-    fn reserved(&self, now: Instant) -> Option<Reserved> {
-        let reserved: Vec<_> = self
-            .clients
-            .values()
-            .filter_map(|queue| Some((queue.reserved()?, queue.limit)))
-            .filter(|(reserved, _)| *reserved > Reserved::Until(now))
-            .collect();
+    /// How long no thread is to spare for what `group` prepares ahead, at least; `None` if one is. A group needs at most as
+    /// many threads as one of its clients may use: they work for each other.
+    fn reserved(&self, group: u64, now: Instant) -> Option<Reserved> {
+        let mut reserved: BTreeMap<u64, (Reserved, usize)> = BTreeMap::new();
+        for queue in self.clients.values().filter(|queue| queue.group != group) {
+            if let Some(until) = queue.reserved().filter(|until| *until > Reserved::Until(now)) {
+                let (last, most) = reserved.entry(queue.group).or_insert((until, 0));
+                (*last, *most) = ((*last).max(until), (*most).max(queue.limit));
+            }
+        }
         let busy: usize = self
             .clients
             .values()
             .map(|queue| queue.running[Urgency::Ahead as usize])
             .sum();
-        let kept: usize = reserved.iter().map(|(_, limit)| limit).sum();
+        let kept: usize = reserved.values().map(|(_, limit)| limit).sum();
         if busy + kept < self.threads {
             return None;
         }
         // Threads that prepare themselves look for more when they have done.
-        Some(
-            reserved
-                .into_iter()
-                .map(|(reserved, _)| reserved)
-                .min()
-                .unwrap_or(Reserved::NoEnd),
-        )
+        let first = reserved.into_values().map(|(reserved, _)| reserved).min();
+        Some(first.unwrap_or(Reserved::NoEnd))
     }
 }
 
@@ -250,6 +250,7 @@ impl Client {
             number,
             Queue {
                 limit,
+                group: number,
                 running: [0; 2],
                 demanded: None,
                 jobs: Default::default(),
@@ -269,6 +270,26 @@ impl Client {
         }
         drop(state);
         self.pool.shared.work.notify_one();
+    }
+
+    /// Joins the clients of the pipeline that `group` stands for. What these have to do now does not keep this one from
+    /// preparing what comes next.
+    pub fn join<T>(&self, group: &Arc<T>) {
+        // No client's own number, which is small.
+        let group = Arc::as_ptr(group).addr() as u64;
+        if let Some(queue) = self.pool.shared.lock().clients.get_mut(&self.number) {
+            queue.group = group;
+        }
+    }
+
+    /// Forgets what is queued.
+    pub fn clear(&self) {
+        let mut state = self.pool.shared.lock();
+        let queue = state.clients.get_mut(&self.number);
+        let jobs = queue.map(|queue| std::mem::take(&mut queue.jobs));
+        drop(state);
+        // Jobs may own buffers whose release calls out: never under the lock.
+        drop(jobs);
     }
 
     /// What was queued as prepared ahead is waited for now.

@@ -131,6 +131,37 @@ fn a_client_that_is_waited_for_has_its_threads_to_itself() {
 }
 
 #[test]
+fn clients_of_one_pipeline_do_not_keep_each_other_from_preparing() {
+    let _guard = ONE_AT_A_TIME.lock();
+    let (decoder, packer) = (Client::new(2).unwrap(), Client::new(2).unwrap());
+    let pipeline = Arc::new(());
+    decoder.join(&pipeline);
+    packer.join(&pipeline);
+    let (release, held) = channel::<()>();
+    let (started, working) = channel();
+    packer.spawn(DECODE, move || {
+        started.send(()).unwrap();
+        let _ = held.recv();
+    });
+    working.recv_timeout(TIMEOUT).unwrap();
+    assert_eq!(collect(&ahead(&decoder, "prepared"), 1), ["prepared"]);
+    drop(release);
+}
+
+#[test]
+fn what_is_queued_can_be_forgotten() {
+    let _guard = ONE_AT_A_TIME.lock();
+    let client = Client::new(1).unwrap();
+    let release = occupy(&client);
+    let (forgotten, kept) = (ahead(&client, "forgotten"), channel());
+    client.clear();
+    client.spawn(DECODE, move || kept.0.send("kept").unwrap());
+    drop(release);
+    assert_eq!(collect(&kept.1, 1), ["kept"]);
+    assert!(forgotten.recv().is_err());
+}
+
+#[test]
 fn threads_beyond_those_of_a_client_that_is_waited_for_prepare() {
     let _guard = ONE_AT_A_TIME.lock();
     let (training, validation) = (Client::new(2).unwrap(), Client::new(1).unwrap());

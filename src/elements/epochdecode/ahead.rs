@@ -39,6 +39,10 @@ impl Ahead {
 
     /// Queues a job of `epoch`.
     pub fn spawn(&self, coordinator: &Coordinator, epoch: u64, job: impl FnOnce() + Send + 'static) {
+        if is_wanted(coordinator, epoch) {
+            let demanded = Class::new(Urgency::Demanded, Stage::Decode);
+            return self.workers.spawn(demanded, job);
+        }
         self.epoch.store(epoch, Ordering::SeqCst);
         self.workers.spawn(Class::new(Urgency::Ahead, Stage::Decode), job);
         // A request that came before the job was there has looked in vain.

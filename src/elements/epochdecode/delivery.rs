@@ -30,6 +30,8 @@ pub(super) struct Delivery {
     pub failed: Option<u64>,
     /// What comes is sent again, from before the place where the run resumed.
     pub again: bool,
+    /// How many of that so far.
+    pub sent_again: usize,
     /// It has been said that skip acts as replace.
     pub announced: bool,
 }
@@ -175,6 +177,11 @@ impl EpochDecode {
         if again && self.kept() == 0 {
             return Ok(());
         }
+        if again {
+            delivery.sent_again += out.len();
+        } else {
+            delivery.sent_again = 0;
+        }
         for (place, (frame, info)) in out {
             self.push_frame(delivery, &place, frame, info)?;
         }
@@ -233,7 +240,8 @@ impl EpochDecode {
         let what = faults::describe(&place.sample);
         let epoch = place.sample.epoch;
         let in_epoch = place.stamped.then_some(epoch);
-        if again && self.kept() == 0 && action != OnError::Replace {
+        if again && action != OnError::Replace && delivery.sent_again >= self.kept() {
+            // Nobody needs it.
             return Ok(());
         }
         if action == OnError::Fail
@@ -259,6 +267,7 @@ impl EpochDecode {
         let element = self.obj();
         let message = faults::message(element.upcast_ref(), &place.sample, reason, action);
         match coordinator {
+            _ if again => gst::debug!(CAT, imp = self, "Was told before: {what}: {reason}"),
             Some(coordinator) => coordinator.post(epoch, element.upcast_ref(), message),
             None => {
                 let _ = element.post_message(message);

@@ -167,6 +167,7 @@ impl EpochDecode {
             found.set_recipe("epochdecode", &recipe);
             active.recipe = Some(recipe);
             active.listener = Some(active.ahead.listen(&found));
+            active.workers.join(&found);
             active.registration = Some(registration);
         }
     }
@@ -303,6 +304,11 @@ impl EpochDecode {
                     }
                 }
                 let _ = self.src_pad.pause_task();
+                // Their places in the queue are gone.
+                let workers = lock(&self.active).as_ref().map(|active| active.workers.clone());
+                if let Some(workers) = workers {
+                    workers.clear();
+                }
                 done(forwarded)
             }
             gst::EventView::FlushStop(_) => {
@@ -312,6 +318,7 @@ impl EpochDecode {
                     delivery.discont = true;
                     delivery.failed = None;
                     delivery.again = false;
+                    delivery.sent_again = 0;
                 }
                 self.queue.start();
                 done(self.start_task_again() && forwarded)

@@ -112,12 +112,13 @@ pub(super) fn caps(info: &gst_video::VideoInfo, spec: &PackSpec, count: usize, f
         .build()
 }
 
-/// Writes `frames` into `buffer`, one slot each, on the workers and the calling thread.
+/// Writes `frames` into `buffer`, one slot each, on the workers and the calling thread, as urgently as said.
 pub(super) fn pack(
     frames: &[Frame],
     info: &gst_video::VideoInfo,
     spec: &PackSpec,
     workers: &Client,
+    urgency: Urgency,
     buffer: &mut gst::BufferRef,
 ) -> Result<(), BatchError> {
     let slot = spec.sample_bytes(info.width() as usize, info.height() as usize);
@@ -125,8 +126,6 @@ pub(super) fn pack(
     // Each slot is locked once, by whoever packs it: the lock hands out disjoint parts of one buffer.
     let slots: Vec<_> = map.chunks_exact_mut(slot).map(Mutex::new).collect();
     let failed = Mutex::new(None);
-    let ahead = frames.first().is_some_and(|frame| frame.sample.prepared);
-    let urgency = if ahead { Urgency::Ahead } else { Urgency::Demanded };
     workers.for_each(
         Class::new(urgency, Stage::Pack),
         frames.len().min(slots.len()),

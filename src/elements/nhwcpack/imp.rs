@@ -19,7 +19,7 @@ use super::super::{faults, identity};
 use super::batch::{self, Frame};
 use super::settings::{Dtype, LastBatch, Layout, Settings};
 use crate::tensor::PackSpec;
-use crate::workers::{self, Client};
+use crate::workers::{self, Client, Urgency};
 
 static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
     gst::DebugCategory::new("nhwcpack", gst::DebugColorFlags::empty(), Some("Batch packer"))
@@ -84,6 +84,7 @@ pub struct NhwcPack {
     #[property(name = "mean", get, set, type = Option<String>, member = mean, nick = "Mean", blurb = "Subtracted from the values 0..1 of each channel, \"r,g,b\" or one number for all; not with uint8", mutable_ready)]
     #[property(name = "std", get, set, type = Option<String>, member = std, nick = "Standard deviation", blurb = "What the values of each channel are divided by, \"r,g,b\" or one number for all; not with uint8", mutable_ready)]
     #[property(name = "last-batch", get, set, type = LastBatch, member = last_batch, nick = "Last batch", blurb = "What is done with frames that are too few for a batch at the end of an epoch", mutable_ready, builder(LastBatch::default()))]
+    #[property(name = "threads", get, set, type = u32, member = threads, maximum = 1024, nick = "Threads", blurb = "How many frames are packed at a time, besides the one on the streaming thread (0 = cores / LOCAL_WORLD_SIZE)", mutable_ready)]
     settings: Mutex<Settings>,
     #[property(name = "stats", get = Self::stats, type = Statistics, nick = "Statistics", blurb = "Frames, batches, frames dropped, padding, frames waiting; nanoseconds packing and waited for input and output")]
     stats: Mutex<Stats>,
@@ -114,7 +115,10 @@ impl NhwcPack {
         let settings = lock(&self.settings).clone();
         let usage = |error: &dyn std::fmt::Display| gst::error_msg!(gst::LibraryError::Settings, ("{error}"));
         let spec = settings.spec().map_err(|error| usage(&error))?;
-        let threads = workers::default_threads().map_err(|error| usage(&error))?;
+        let threads = match settings.threads {
+            0 => workers::default_threads().map_err(|error| usage(&error))?,
+            threads => usize::try_from(threads).unwrap_or(usize::MAX),
+        };
         let workers = Client::new(threads)
             .map_err(|error| gst::error_msg!(gst::ResourceError::NoSpaceLeft, ("{error}")))?;
         *lock(&self.stats) = Stats::default();
@@ -128,7 +132,7 @@ impl NhwcPack {
             batch_size,
             last_batch: settings.last_batch,
             workers,
-            registration: self.find_coordinator(kept),
+            registration: None,
             kept,
             input: None,
             pool: None,
@@ -142,14 +146,32 @@ impl NhwcPack {
             batches: 0,
             discont: true,
         });
+        self.with_stream((), |stream| self.find_coordinator(stream));
         Ok(())
     }
 
-    /// The entry with the epochsrc upstream, if there is one.
-    fn find_coordinator(&self, kept: usize) -> Option<Registration> {
-        let registration = coordinator::find(&self.sink_pad)?.register(Stage::Pack);
-        registration.keeps(kept);
-        Some(registration)
+    /// This element was linked when the run had begun to read.
+    fn warn_of_late_padding(&self) {
+        gst::element_imp_warning!(
+            self,
+            gst::StreamError::Failed,
+            ("The padding of the epoch that is resumed may be of other samples than it was"),
+            [
+                "What stands in front (decodebin, say) was linked too late for the epoch's first samples to be read again: \
+                 put a decoder like epochdecode or jpegdec there, or use another last-batch"
+            ]
+        );
+    }
+
+    /// Registers with the epochsrc upstream, if there is one.
+    fn find_coordinator(&self, stream: &mut Stream) {
+        let Some(coordinator) = coordinator::find(&self.sink_pad) else {
+            return;
+        };
+        let registration = coordinator.register(Stage::Pack);
+        registration.keeps(stream.kept);
+        stream.workers.join(&coordinator);
+        stream.registration = Some(registration);
     }
 
     /// Does `work` with the stream in hand; `otherwise` where there is none.
@@ -364,6 +386,12 @@ impl NhwcPack {
             })
             .unwrap_or_default();
 
+        let wanted =
+            |registration: &Registration| registration.coordinator().is_requested(first.sample.epoch);
+        let urgency = match &stream.registration {
+            Some(registration) if first.stamped && !wanted(registration) => Urgency::Ahead,
+            _ => Urgency::Demanded,
+        };
         let start = Instant::now();
         let slot = stream
             .spec
@@ -374,7 +402,7 @@ impl NhwcPack {
             .map_err(batch::BatchError::from)
             .and_then(|mut buffer| {
                 let writable = buffer.make_mut();
-                batch::pack(&frames, &info, &stream.spec, &stream.workers, writable)?;
+                batch::pack(&frames, &info, &stream.spec, &stream.workers, urgency, writable)?;
                 writable.set_pts(first.buffer.pts());
                 let durations = frames.iter().map(|frame| frame.buffer.duration());
                 writable.set_duration(durations.sum::<Option<gst::ClockTime>>());
@@ -520,7 +548,11 @@ impl NhwcPack {
         match event.view() {
             gst::EventView::Caps(caps) => return self.set_input(stream, caps.caps()),
             gst::EventView::StreamStart(_) if stream.registration.is_none() => {
-                stream.registration = self.find_coordinator(stream.kept);
+                self.find_coordinator(stream);
+                let registration = stream.registration.as_ref();
+                if stream.kept > 0 && registration.is_some_and(|entry| entry.coordinator().is_resumed()) {
+                    self.warn_of_late_padding();
+                }
             }
             gst::EventView::Segment(_) => {
                 stream.discont = true;

@@ -77,6 +77,7 @@ pub(super) struct Settings {
     pub mean: Option<String>,
     pub std: Option<String>,
     pub last_batch: LastBatch,
+    pub threads: u32,
 }
 
 impl Default for Settings {
@@ -88,6 +89,7 @@ impl Default for Settings {
             mean: None,
             std: None,
             last_batch: LastBatch::default(),
+            threads: 0,
         }
     }
 }
