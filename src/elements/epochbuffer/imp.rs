@@ -45,6 +45,8 @@ struct State {
     flow: Result<gst::FlowSuccess, gst::FlowError>,
     /// The task stands at the boundary before this epoch.
     boundary: Option<u64>,
+    /// The end of this epoch is here, and the one behind it has not been allowed to be prepared.
+    ended: Option<u64>,
     /// This element's own flushing seek, by its number, is on its way: its flush events end here, and what comes before
     /// them is dropped.
     restarting: Option<gst::Seqnum>,
@@ -61,6 +63,7 @@ impl Default for State {
             store: Store::default(),
             flow: Err(gst::FlowError::Flushing),
             boundary: None,
+            ended: None,
             restarting: None,
             passing: 0,
             placed: false,
@@ -133,6 +136,7 @@ impl Shared {
         self.change(|state| {
             state.flow = Err(gst::FlowError::Flushing);
             state.boundary = None;
+            state.ended = None;
             state.store.take()
         })
     }
@@ -301,7 +305,10 @@ impl EpochBuffer {
                 // Events that were on their way when the restart began are of the epoch that is thrown away.
                 let own = self.shared.change(|state| {
                     let own = state.restarting.take_if(|seqnum| *seqnum == event.seqnum());
-                    own.map(|_| state.store.take())
+                    own.map(|_| {
+                        state.ended = None;
+                        state.store.take()
+                    })
                 });
                 if let Some(items) = own {
                     self.discard(items);
@@ -320,7 +327,7 @@ impl EpochBuffer {
             }
             _ => {
                 if event.type_() == gst::EventType::StreamStart {
-                    self.find_coordinator();
+                    self.find_coordinator()?;
                 }
                 let end = EpochEnd::get(&event);
                 let item = match end {
@@ -340,8 +347,9 @@ impl EpochBuffer {
                 });
                 match stored {
                     Ok(()) => {
-                        if let (Some(end), Some(coordinator)) = (end, self.coordinator()) {
-                            self.allow(&coordinator, end.epoch);
+                        if let Some(end) = end {
+                            self.shared.lock().ended = Some(end.epoch);
+                            self.allow();
                         }
                         done(true)
                     }
@@ -559,7 +567,7 @@ impl ElementImpl for EpochBuffer {
         transition: gst::StateChange,
     ) -> Result<gst::StateChangeSuccess, gst::StateChangeError> {
         match transition {
-            gst::StateChange::ReadyToPaused => self.find_coordinator(),
+            gst::StateChange::ReadyToPaused => self.find_coordinator().map_err(|_| gst::StateChangeError)?,
             // Before the pads are deactivated, so that no thread of theirs waits for us.
             gst::StateChange::PausedToReady => drop(self.shared.flush()),
             _ => (),

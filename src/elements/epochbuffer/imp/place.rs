@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use gst::prelude::*;
+use gst::subclass::prelude::*;
 
 use super::super::super::coordinator::{self, Listener, Stage};
 use super::super::super::meta::{BatchMeta, GainsMeta};
@@ -10,14 +11,27 @@ use super::super::super::util::lock;
 use super::EpochBuffer;
 
 impl EpochBuffer {
-    /// Registers with the epochsrc upstream, if there is one and that has not been done.
-    pub(super) fn find_coordinator(&self) {
+    /// Registers with the epochsrc upstream, if there is one and that has not been done. An error if another epochbuffer
+    /// has; it is posted.
+    pub(super) fn find_coordinator(&self) -> Result<(), gst::FlowError> {
         if lock(&self.registration).is_some() {
-            return;
+            return Ok(());
         }
         let Some(coordinator) = coordinator::find(&self.sink_pad) else {
-            return;
+            return Ok(());
         };
+        if coordinator.has_buffer() {
+            // Both would stand at each boundary, and each would have an epoch read again that the other waits for.
+            gst::element_imp_error!(
+                self,
+                gst::CoreError::Failed,
+                ("There is another epochbuffer behind the same epochsrc"),
+                [
+                    "Hold frames in front of hsvquantize or batches behind nhwcpack, not both: remove one epochbuffer"
+                ]
+            );
+            return Err(gst::FlowError::Error);
+        }
         let shared = Arc::downgrade(&self.shared);
         let listener: Arc<Listener> = Arc::new(move || {
             if let Some(shared) = shared.upgrade() {
@@ -29,6 +43,7 @@ impl EpochBuffer {
         coordinator.listen(&listener);
         *lock(&self.listener) = Some(listener);
         *lock(&self.registration) = Some(Arc::new(coordinator.register(Stage::HeldBatches)));
+        Ok(())
     }
 
     /// Registers where this element stands, which what it holds tells: behind it others may take part in a batch what has

@@ -36,16 +36,24 @@ impl EpochBuffer {
         }
     }
 
-    /// Allows the epoch behind `epoch`, all of which is here, to be prepared, where that is wanted and there is room. Only
-    /// one is prepared at a time.
-    pub(super) fn allow(&self, coordinator: &Coordinator, epoch: u64) {
+    /// Allows the epoch behind one that is all here to be prepared, where that is wanted and there is room. Only one is
+    /// prepared at a time.
+    pub(super) fn allow(&self) {
+        let ended = self.shared.lock().ended;
+        let (Some(epoch), Some(coordinator)) = (ended, self.coordinator()) else {
+            return;
+        };
         if !coordinator.has_next(epoch) || !coordinator.is_requested(epoch) {
             return;
         }
         let reason = self.prefetch_reason();
         gst::debug!(CAT, imp = self, "Preparing epoch {}: {reason:?}", epoch + 1);
-        if reason == PrefetchReason::Ok && coordinator.allow(epoch + 1) {
-            self.shared.change(|state| state.stats.prepared += 1);
+        if reason == PrefetchReason::Ok {
+            let prepared = coordinator.allow(epoch + 1);
+            self.shared.change(|state| {
+                state.ended.take_if(|ended| *ended == epoch);
+                state.stats.prepared += u64::from(prepared);
+            });
         }
     }
 
@@ -143,6 +151,8 @@ impl EpochBuffer {
             state.boundary = None;
             state.stats.taken += 1;
         });
+        // All of it may be here already.
+        self.allow();
     }
 
     /// Throws away what is held of `epoch` and has it read again.
@@ -150,7 +160,10 @@ impl EpochBuffer {
         let seqnum = gst::Seqnum::next();
         let items = self.shared.change(|state| {
             state.restarting = (state.passing == 0).then_some(seqnum);
-            state.restarting.map(|_| state.store.take())
+            state.restarting.map(|_| {
+                state.ended = None;
+                state.store.take()
+            })
         });
         let Some(items) = items else {
             // Put off: somebody else's seek has come since this was decided.
@@ -242,6 +255,8 @@ impl EpochBuffer {
                     .push(buffer)
                     .inspect_err(|flow| self.refused(*flow))?;
                 self.acknowledge(batch, sample);
+                // There is room for one more.
+                self.allow();
             }
             Item::Event(event) => {
                 self.src_pad.push_event(event);
@@ -254,8 +269,8 @@ impl EpochBuffer {
                 {
                     // Before the consumer learns of the end: its request may come from inside the push.
                     self.shared.change(|state| state.boundary = Some(end.epoch + 1));
-                    // There may have been no room when the end came in.
-                    self.allow(coordinator, end.epoch);
+                    // There may have been no room so far.
+                    self.allow();
                 }
                 let pushed = self.src_pad.push_event(event);
                 if let (true, Some(end), Some(registration)) = (pushed, end, self.registration())
