@@ -1,6 +1,7 @@
 //! The consumer's part of the protocol of an epoch: ask, take, leave, stop.
 //!
-//! Lock order: `asking`, then `cursor` or the exchange's lock, never both of these. `cursor` is held for assignments only;
+//! Lock order: `asking`, then `cursor`, `last_share` or the exchange's lock, never two of these; the coordinator's is taken
+//! under `last_share`. `cursor` is held for assignments only;
 //! `asking` is held over a whole request, waits included, so that two threads cannot ask for one epoch each at a time. All
 //! these waits end when the feed is closed.
 
@@ -84,6 +85,8 @@ pub(super) struct Core {
     /// Batches in all, after which the feed ends.
     pub max_steps: Option<u64>,
     share: Share,
+    /// That of the epoch that was asked about last.
+    last_share: Mutex<(u64, Share)>,
     asking: Mutex<()>,
     cursor: Mutex<Cursor>,
     stopped: AtomicBool,
@@ -112,6 +115,7 @@ impl Core {
             threads: parts.threads,
             max_steps: parts.max_steps,
             share,
+            last_share: Mutex::new((0, share)),
             asking: Mutex::default(),
             cursor: Mutex::new(Cursor {
                 epoch: None,
@@ -132,9 +136,12 @@ impl Core {
 
     /// This rank's share of `epoch`; of one that is not drawn, of each as the dataset was at the start.
     pub fn share(&self, epoch: u64) -> Share {
-        self.coordinator()
-            .order(epoch)
-            .map_or(self.share, |order| Share::from(&order))
+        let mut last = lock(&self.last_share);
+        if let Some(order) = self.coordinator().order(epoch) {
+            *last = (epoch, Share::from(&order));
+        }
+        // Of an epoch that is over the coordinator knows nothing more.
+        if last.0 == epoch { last.1 } else { self.share }
     }
 
     /// The state of what has been acknowledged.

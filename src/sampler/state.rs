@@ -115,6 +115,11 @@ impl State {
         }
     }
 
+    /// Slots of this rank's epoch: the position at its end.
+    pub fn slots(&self) -> u64 {
+        Shard::new(&self.config()).len()
+    }
+
     /// The state as one line of JSON.
     pub fn to_json(&self) -> String {
         #[expect(

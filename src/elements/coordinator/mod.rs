@@ -96,8 +96,8 @@ struct Inner {
     step_bound: bool,
     /// The recipes under which epochs were prepared that are not delivered yet; `None` if it changed meanwhile.
     prepared: BTreeMap<u64, Option<u64>>,
-    /// The seek that asked for an epoch last, the epoch, and the answer.
-    asked: Option<(gst::Seqnum, u64, bool)>,
+    /// The seek that asked for an epoch last, with success, and the epoch.
+    asked: Option<(gst::Seqnum, u64)>,
     /// The flushing seek that reads the epoch to be restarted.
     restart_seqnum: Option<gst::Seqnum>,
     /// A flushing seek is on its way.
@@ -201,28 +201,31 @@ impl Coordinator {
         let requested = self.change(|boundary| boundary.request(epoch));
         if let Requested::Failed(_) = requested {
             // What was said of it will be said again when it is prepared again.
-            self.lock().held.retain(|(of, _, _)| *of > epoch);
+            self.forget_messages(|of| of > epoch);
         }
         requested
     }
 
-    /// Answers the seek `seqnum`, which asks for the next epoch, with what `ask` says; it gets that epoch's number.
+    /// Answers the seek `seqnum`, which asks for the next epoch, with what `ask` says; it gets that epoch's number. After
+    /// a failure the same seek may ask again.
     ///
     /// A pipeline sends a seek to each of its sinks, and behind a tee each arrives. Only the first one asks: what it asked
     /// for may be on its way when the others come, which would then ask for the epoch behind.
     pub fn ask_once(&self, seqnum: gst::Seqnum, ask: impl FnOnce(u64) -> bool) -> bool {
         let before = self.lock().asked;
-        if let Some((last, epoch, answer)) = before
+        if let Some((last, epoch)) = before
             && last == seqnum
             && !self.is_finished(epoch)
         {
-            return answer;
+            return true;
         }
         let Some(next) = self.next() else {
             return false;
         };
         let answer = ask(next);
-        self.lock().asked = Some((seqnum, next, answer));
+        if answer {
+            self.lock().asked = Some((seqnum, next));
+        }
         answer
     }
 
@@ -380,7 +383,8 @@ impl Coordinator {
         self.change(|boundary| boundary.invalidate(epoch));
         let mut inner = self.lock();
         inner.prepared.clear();
-        inner.held.retain(|(of, _, _)| *of != epoch);
+        drop(inner);
+        self.forget_messages(|of| of != epoch);
     }
 
     /// The epoch that has to be read again, if any.
@@ -400,15 +404,11 @@ impl Coordinator {
         inner.resumed = resumed;
         inner.prepared.clear();
         inner.sought = inner.boundary.is_requested(epoch).then_some(epoch);
-        // What was said of what is flushed away will be said again.
-        let (held, said): (Vec<_>, Vec<_>) = std::mem::take(&mut inner.held)
-            .into_iter()
-            .partition(|(of, _, _)| *of < epoch);
-        inner.held = held;
         // What was drawn behind it may be drawn otherwise the next time.
         inner.opened.retain(|opened| opened.receipt.epoch() <= epoch);
         drop(inner);
-        drop(said);
+        // What was said of what is flushed away will be said again.
+        self.forget_messages(|of| of < epoch);
         self.change(|boundary| boundary.flushed(epoch));
     }
 
@@ -417,7 +417,7 @@ impl Coordinator {
     /// the epoch ends in the stream as every other does.
     pub fn break_off(&self, epoch: u64) {
         self.change(|boundary| boundary.break_off(epoch));
-        self.lock().held.retain(|(of, _, _)| *of <= epoch);
+        self.forget_messages(|of| of <= epoch);
     }
 
     /// Whether the consumer has left `epoch` before its end.
@@ -433,6 +433,17 @@ impl Coordinator {
     /// Whether the stream ends.
     pub fn is_ending(&self) -> bool {
         self.lock().boundary.is_ending()
+    }
+
+    /// Forgets the messages that are held back about epochs for which `keep` says so. A message may be the last to know its
+    /// element, which then goes, and with it its entry here: not under the lock.
+    fn forget_messages(&self, keep: impl Fn(u64) -> bool) {
+        let mut inner = self.lock();
+        let held = std::mem::take(&mut inner.held);
+        let (kept, forgotten): (Vec<_>, Vec<_>) = held.into_iter().partition(|(of, _, _)| keep(*of));
+        inner.held = kept;
+        drop(inner);
+        drop(forgotten);
     }
 
     /// Posts `message` about `epoch` for `element`, now or when the epoch begins to be delivered.
@@ -507,6 +518,13 @@ impl Coordinator {
     /// Registers the consumer; `None` if there is one: two would ask for epochs for each other.
     pub fn register_consumer(self: &Arc<Self>) -> Option<Registration> {
         (!self.has(Stage::Consumer)).then(|| self.register(Stage::Consumer))
+    }
+
+    /// Whether the run began in the middle of an epoch, and is still there.
+    pub fn is_resumed(&self) -> bool {
+        let inner = self.lock();
+        let resumed = inner.resumed.as_ref();
+        resumed.is_some_and(|state| inner.boundary.current() == Some(state.epoch))
     }
 
     /// How many of an epoch's first frames are needed until its end. A run that resumes inside the epoch sends them again.

@@ -4,6 +4,7 @@
 
 use std::io::Write;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -101,6 +102,8 @@ pub struct EpochSink {
     unlocked: Mutex<bool>,
     /// Signalled when `unlocked` changes.
     wake: Condvar,
+    /// The end of the stream has been posted.
+    ended: AtomicBool,
 }
 
 /// How a simulated work ended.
@@ -172,6 +175,7 @@ impl EpochSink {
             asked: now,
             ended: false,
         };
+        self.ended.store(false, Ordering::SeqCst);
         *lock(&self.session) = Some(session);
         Ok(())
     }
@@ -362,11 +366,10 @@ impl EpochSink {
         });
         BatchMeta {
             epoch: sample.epoch,
-            batch: session
-                .account
-                .as_ref()
-                .filter(|a| a.epoch == sample.epoch)
-                .map_or(0, |a| a.batches),
+            // Those before it that gave a frame; of an epoch that the run resumes in, the first are behind.
+            batch: sample
+                .index
+                .saturating_sub(sample.skipped.saturating_sub(sample.replaced)),
             seed: sample.seed,
             recipe: sample.recipe,
             prepared: sample.prepared,
@@ -515,6 +518,14 @@ impl ObjectImpl for EpochSink {
 impl GstObjectImpl for EpochSink {}
 
 impl ElementImpl for EpochSink {
+    /// The end is said once: by `max-steps`, or by the base class when the event comes.
+    fn post_message(&self, message: gst::Message) -> bool {
+        if message.type_() == gst::MessageType::Eos && self.ended.swap(true, Ordering::SeqCst) {
+            return true;
+        }
+        self.parent_post_message(message)
+    }
+
     fn metadata() -> Option<&'static gst::subclass::ElementMetadata> {
         static METADATA: LazyLock<gst::subclass::ElementMetadata> = LazyLock::new(|| {
             gst::subclass::ElementMetadata::new(
@@ -583,20 +594,14 @@ impl BaseSinkImpl for EpochSink {
                 }
             }
             // What comes now of the epoch begins where the coordinator says.
-            gst::EventView::FlushStop(_) => self.with_session((), |session| {
-                session.account = None;
-                session.ended &= session.is_out_of_steps();
-            }),
-            gst::EventView::Eos(_) => {
-                let posted = self.with_session(false, |session| {
-                    self.end(session);
-                    session.is_out_of_steps()
+            gst::EventView::FlushStop(_) => {
+                self.ended.store(false, Ordering::SeqCst);
+                self.with_session((), |session| {
+                    session.account = None;
+                    session.ended &= session.is_out_of_steps();
                 });
-                // The base class would post it once more.
-                if posted {
-                    return true;
-                }
             }
+            gst::EventView::Eos(_) => self.with_session((), |session| self.end(session)),
             _ => (),
         }
         self.parent_event(event)

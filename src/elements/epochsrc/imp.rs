@@ -390,6 +390,8 @@ impl BaseSrcImpl for EpochSrc {
             run.last,
             run.resumed.clone(),
         );
+        // One that was loaded is where the consumer is until it acknowledges more.
+        self.coordinator.set_state(state);
         *lock(&self.start_over) = false;
         self.set_recipe(&run);
         *lock(&self.run) = Some(run);
@@ -434,6 +436,7 @@ impl BaseSrcImpl for EpochSrc {
         let known = self.coordinator.drawn(target.epoch);
         if let Some(run) = &mut *lock(&self.run) {
             // An epoch that was asked for and left at once may not have been drawn yet.
+            let is_drawn = known.is_some();
             let receipt = match known {
                 Some((drawn, receipt)) => {
                     (run.reader.dataset, run.reader.sampler) = (drawn.dataset, drawn.sampler);
@@ -451,10 +454,10 @@ impl BaseSrcImpl for EpochSrc {
             run.start = target.position.min(run.reader.order().len());
             match &target.state {
                 Some(state) => run.resume(state),
-                None => run.passed_over = run.start - run.reader.order().padded_before(run.start),
+                None => run.pass_over(target.position),
             }
             // In its middle, positions are those of the dataset that it was drawn from.
-            run.current |= run.start > 0;
+            run.current |= is_drawn && run.start > 0;
             self.set_recipe(run);
         }
         self.coordinator.flushed(target.epoch, target.state);

@@ -94,6 +94,12 @@ impl Reader {
         }
     }
 
+    /// Leaves out what comes before `position`.
+    pub fn skip_to(&mut self, position: u64) {
+        self.position = position;
+        self.ahead.clear();
+    }
+
     /// Draws the epoch from `dataset` instead, at its start.
     pub fn reload(&mut self, dataset: Dataset, sampler: Sampler) {
         self.order = sampler.draw(&self.receipt);

@@ -40,6 +40,8 @@ pub(super) struct Run {
     pub start: u64,
     /// Samples before `start` that a seek passed over; nobody has taken them.
     pub passed_over: u64,
+    /// Where the seek went, which may be behind the epoch's end.
+    target: u64,
     /// The state that the run resumes from, if in the middle of an epoch.
     pub resumed: Option<State>,
     /// See [`State::reloaded`].
@@ -113,6 +115,7 @@ impl Run {
             last: epochs.map(|more| receipt.epoch().saturating_add(more)),
             start: position,
             passed_over: 0,
+            target: 0,
             resumed: resumed.clone(),
             reloaded: settings.reload || start.reloaded,
             current: true,
@@ -152,7 +155,17 @@ impl Run {
         let changed = dataset.fingerprint() != self.reader.dataset.fingerprint();
         self.reader.reload(dataset, sampler);
         self.current = true;
+        self.pass_over(self.target);
         Ok(changed)
+    }
+
+    /// Begins the epoch at `target`, if it has so many slots; nobody takes those before.
+    pub fn pass_over(&mut self, target: u64) {
+        self.target = target;
+        let order = self.reader.order();
+        self.start = target.min(order.len());
+        self.passed_over = self.start - order.padded_before(self.start);
+        self.reader.skip_to(self.start);
     }
 
     /// What the current epoch is drawn from.
@@ -168,7 +181,8 @@ impl Run {
     /// keeps `kept` frames, and the sample delivered last, where it may have to stand in for faulty ones.
     pub fn needed_again(&self, kept: u64, may_replace: bool) -> VecDeque<(u64, Slot)> {
         let order = self.reader.order();
-        if self.start == 0 || self.start >= order.len() {
+        // An epoch that a seek begins anew at a later place has nothing before that.
+        if self.start == 0 || self.start >= order.len() || self.passed_over > 0 {
             return VecDeque::new();
         }
         let first = match kept {
@@ -190,7 +204,7 @@ impl Run {
     /// Begins the epoch that the reader is at.
     pub fn begin_epoch(&mut self) {
         (self.skipped_before, self.replaced_before, self.start) = (0, 0, 0);
-        self.passed_over = 0;
+        (self.passed_over, self.target) = (0, 0);
         (self.again, self.last_good) = (None, None);
         self.current = !self.settings.reload;
         self.resolver.end();

@@ -75,9 +75,8 @@ impl Start {
         reload: bool,
     ) -> Result<Self, StateError> {
         let state = State::from_json(json)?;
-        // It was checked, so that it can be drawn.
-        let own = Sampler::new(state.config())?;
-        let length = own.draw(&state.receipt).len();
+        // Nothing is drawn yet: the state may be of another, larger dataset.
+        let length = state.slots();
         let inside = (1..length).contains(&state.position);
         if reload && !inside {
             let config = SamplerConfig {
@@ -97,7 +96,7 @@ impl Start {
             }
         } else {
             Self {
-                receipt: own.next(&state.receipt, true),
+                receipt: Sampler::new(state.config())?.next(&state.receipt, true),
                 resumed: None,
                 reloaded,
             }

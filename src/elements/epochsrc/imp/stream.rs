@@ -227,9 +227,11 @@ impl EpochSrc {
                 "Repair or remove the file, or set on-error=skip or on-error=replace",
             );
         }
-        let element = self.obj();
-        let message = faults::message(element.upcast_ref(), sample, reason, run.on_error);
-        self.coordinator.post(sample.epoch, element.upcast_ref(), message);
+        if !sample.again {
+            let element = self.obj();
+            let message = faults::message(element.upcast_ref(), sample, reason, run.on_error);
+            self.coordinator.post(sample.epoch, element.upcast_ref(), message);
+        }
         let mut out = Vec::new();
         if run.on_error == OnError::Replace {
             run.resolver.replace(place, &mut out);
