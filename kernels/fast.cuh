@@ -10,46 +10,40 @@
 #include "definition.cuh"
 #include "gains.cuh"
 
+/// The larger of two numbers, of which one that is negative or NaN wins.
 __device__ __forceinline__ float larger(float a, float b) {
-    // As unsigned integers the numbers that are not negative have their own order, and negative ones and NaN are
-    // above them all, where one comparison finds them.
+    // As unsigned integers the numbers that are not negative have their own order, and the others are above them all.
     return __uint_as_float(max(__float_as_uint(a), __float_as_uint(b)));
 }
 
-/// The smaller of two numbers, where a negative one loses.
+/// The smaller of two numbers, of which one that is negative or NaN loses.
 __device__ __forceinline__ float positive_of(float a, float b) {
     return __uint_as_float(min(__float_as_uint(a), __float_as_uint(b)));
 }
 
-/// cr / maxc for restored levels; NaN for 0 / 0.
+/// a / d for numbers whose quotient and residual neither overflow nor underflow; NaN for 0 / 0.
 ///
-/// With q0 = a * y, y a reciprocal of relative error e and q0 rounded (relative e0 <= 2^-24), improving q0 once gives
-/// a/d * (1 - e * (e + e0)) before the last rounding: at most 1.5 * 2^-46 off, since e <= 2^-23 is guaranteed. That
-/// rounds to the quotient unless a/d is as close to the middle of two float32 numbers; quotients.py shows for all
-/// pairs of levels that it is not, or that every y within the guarantee gives the right result all the same.
+/// A reciprocal y, improved by a Newton step, and a quotient, improved by its residual: what the compiler makes of a
+/// division within the guard that it puts around it, and so correctly rounded. For differences of restored levels
+/// quotients.py shows it for every y that the approximation may give.
+__device__ __forceinline__ float quotient(float a, float d) {
+    float y = approximate_reciprocal(d);
+    y = improve(y, residual(1.0f, y, d), y);
+    const float q = a * y;
+    return improve(q, residual(a, q, d), y);
+}
+
+/// cr / maxc for restored levels, without the Newton step; NaN for 0 / 0.
+///
+/// With y a reciprocal of relative error e, and q = a * y rounded with relative error f, the improved quotient is
+/// a/d * (1 - e * (e + f + e * f)) before its rounding: at most 1.6 * 2^-46 off, since |e| <= 2^-23 and |f| <= 2^-24.
+/// That rounds to the quotient unless a/d is as close as that to the middle of two float32 numbers. quotients.py finds
+/// the few pairs of levels where it is, and shows that no y that the approximation may give is wrong for them. (For
+/// the hue's quotients some are, hence its Newton step.)
 __device__ __forceinline__ float level_saturation(float cr, float maxc) {
     const float y = approximate_reciprocal(maxc);
     const float q = cr * y;
     return improve(q, residual(cr, q, maxc), y);
-}
-
-/// n / cr for differences of restored levels; NaN for 0 / 0. As above, but for some of these the reciprocal needs a
-/// Newton step first; after it quotients.py finds no exception.
-__device__ __forceinline__ float level_quotient(float n, float cr) {
-    float y = approximate_reciprocal(cr);
-    y = improve(y, residual(1.0f, y, cr), y);
-    const float q = n * y;
-    return improve(q, residual(n, q, cr), y);
-}
-
-/// a / d for numbers whose quotient and residuals neither overflow nor underflow: what the compiler makes of a
-/// division inside the guard that it puts around it.
-__device__ __forceinline__ float tame_quotient(float a, float d) {
-    float y = approximate_reciprocal(d);
-    y = improve(y, residual(1.0f, y, d), y);
-    float q = a * y;
-    q = improve(q, residual(a, q, d), y);
-    return improve(q, residual(a, q, d), y);
 }
 
 /// Steps 8 to 10 with the hue h in [0, 1] or NaN, s and v in [0, 1].
@@ -71,8 +65,8 @@ __device__ __forceinline__ Rgb levels_of(float h, float s, float v) {
             v * (1.0f - s * kb) * 255.0f + EF_INTEGERS};
 }
 
-/// Steps 3 (its last line) to 5 for a pixel with the given minimum and range; NaN for a grey. `LEVELS` promises
-/// restored levels.
+/// Steps 3 to 5, the hue, for a pixel with the given minimum and range; NaN for a grey. `LEVELS` promises restored
+/// levels.
 ///
 /// A channel at the minimum has the quotient cr / cr = 1, one at the maximum 0; only the third one's has to be
 /// computed. With n the difference of the two channels that are not the minimum, taken around the circle, and
@@ -86,8 +80,8 @@ __device__ __forceinline__ Rgb levels_of(float h, float s, float v) {
 /// number of it. Ties of two maxima or minima give the same number in either line, except that g = b goes to the
 /// first and r = b > g to the last, as in the definition.
 ///
-/// The cases are additions under predicates, which are as fast as additions; selections would not be. Each overrides the
-/// ones before it.
+/// The cases are additions under predicates, which are as fast as additions; selections would not be. Each overrides
+/// the ones before it.
 template <bool LEVELS>
 __device__ __forceinline__ float hue_of(float r, float g, float b, float minc, float cr) {
     float n, h;
@@ -110,7 +104,7 @@ __device__ __forceinline__ float hue_of(float r, float g, float b, float minc, f
         "}"
         : "=f"(n), "=r"(b_minimal), "=r"(g_minimal), "=r"(b_rest), "=r"(g_next)
         : "f"(r), "f"(g), "f"(b), "f"(minc));
-    const float q = LEVELS ? level_quotient(n, cr) : tame_quotient(n, cr);
+    const float q = quotient(n, cr);
     asm("{\n\t"
         ".reg .f32 t, h;\n\t"
         ".reg .pred b, g, b_rest, g_next;\n\t"
@@ -159,7 +153,7 @@ __device__ __forceinline__ Rgb fast_levels(Rgb rgb, const Jitter &jitter) {
     // x + 1, whichever is not negative and smaller. (2 becomes 1 where the definition says 0: the same sector.)
     const float x = h + jitter.dh;
     h = positive_of(x, x + jitter.turn);
-    const float s = mul_unit(LEVELS ? level_saturation(cr, maxc) : tame_quotient(cr, maxc), jitter.ks);
+    const float s = mul_unit(LEVELS ? level_saturation(cr, maxc) : quotient(cr, maxc), jitter.ks);
     const float v = mul_unit(maxc, jitter.kv);
     return levels_of(h, s, v);
 }
