@@ -9,10 +9,10 @@ One compiler version, so that anybody gets the same text. It is an old one on pu
 is read by every driver since 2022 (520.61). The variant `sm52` runs on everything from Maxwell on; `sm80` has the
 conversions to half types that came with Ampere. Users need neither this script nor the compiler.
 
-What "exact" means: the arithmetic is defined without contraction of multiplications and additions. Both ways in which it
-could happen are looked for in the PTX: a fused instruction that the compiler made (an explicit one carries a name, see
-exact.cuh), and one that the driver may make later, from instructions that do not state their rounding. So is every
-approximate instruction but the one reciprocal that exact.cuh corrects. To show that the search finds something, --check
+What "exact" means: the arithmetic is defined without contraction of multiplications and additions. Both ways in which
+it could happen are looked for in the PTX: a fused instruction that the compiler made (an explicit one carries a name,
+see exact.cuh), and one that the driver may make later, from instructions that do not state their rounding. So is every
+approximate instruction but the one reciprocal that fast.cuh corrects. To show that the search finds something, --check
 also compiles a planted `a * b + c`, and the kernels themselves, with contraction allowed.
 """
 
