@@ -108,7 +108,7 @@ fi
 # --- Python for the tests ---------------------------------------------------------------------------------------------
 if [[ $level == test ]]; then
   if [[ -n ${EPOCHFEED_PYTHON:-} ]]; then
-    "$EPOCHFEED_PYTHON" -c 'import cv2, numpy, PIL' ||
+    "$EPOCHFEED_PYTHON" -c 'import cv2, numpy, nvidia.cuda_nvrtc, PIL' ||
       die "EPOCHFEED_PYTHON=$EPOCHFEED_PYTHON lacks a package of tests/requirements.txt"
   # The copy is made last, so that an interrupted installation is not taken for a whole one.
   elif ! cmp -s "$root/tests/requirements.txt" "$root/.venv/requirements.txt"; then

@@ -35,4 +35,8 @@ for reader in tests/vectors/read_*.py; do
   step "$(basename "$reader")" "$EPOCHFEED_PYTHON" "$reader"
 done
 
+# The committed PTX is what the sources give, and exact; no GPU needed.
+step kernels "$EPOCHFEED_PYTHON" kernels/generate.py --check
+step quotients "$EPOCHFEED_PYTHON" kernels/quotients.py
+
 printf '\nAll passed in %d s.\n' "$SECONDS"
