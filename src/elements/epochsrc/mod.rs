@@ -20,7 +20,8 @@
  *
  * A run that resumes in the middle of an epoch reads some of the samples before that place again, where something
  * downstream has to repeat them: the last one, which may stand in for a faulty one, and the epoch's first ones for
- * `nhwcpack last-batch=pad`. They are marked `again` in their meta.
+ * `nhwcpack last-batch=pad`. They are marked `again` in their meta, are counted nowhere, and other branches of a tee see
+ * them, too.
  *
  * A file that is missing, unreadable or empty is passed on as an empty GAP buffer that names the fault, so that
  * epochdecode applies its `on-error` to all faults alike. With another decoder this element applies its own.
