@@ -6,7 +6,9 @@ mod common;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use common::{Pipeline, Report, Seen, Watched, copy_photos, launch, location, scratch};
+use common::{
+    Buffered, Held, Pipeline, Report, Seen, Watched, assert_fails, copy_photos, launch, location, scratch,
+};
 use gst::prelude::*;
 
 const LIMIT: Duration = Duration::from_secs(20);
@@ -325,4 +327,38 @@ fn without_a_consumer_what_passes_the_buffer_is_acknowledged() {
         assert!(Instant::now() < deadline, "the state stays at {:?}", place());
         std::thread::yield_now();
     }
+}
+
+/// All of the current epoch may be here before it is asked for: the one behind it does not wait until it has been consumed.
+#[test]
+fn behind_an_epoch_that_was_prepared_whole_the_next_is_prepared() {
+    let images = scratch();
+    copy_photos(images.path(), 6);
+    for held in Held::ALL {
+        let stream = Buffered::new(images.path(), "auto-advance=false", held, "prefetch=complete", 1);
+        stream.pipeline().set(gst::State::Playing);
+        for _ in 0..3 {
+            stream.pull();
+        }
+        stream.until("level-buffers", if held == Held::Frames { 6 } else { 3 });
+        assert!(stream.ask());
+        // One batch is in the sink and the next in front of it; nobody takes them.
+        stream.until("prepared", 2);
+        assert_eq!(stream.pull(), Some((1, vec![0, 1])), "{held:?}");
+    }
+}
+
+/// Two would have each other's epochs read again without end.
+#[test]
+fn a_second_buffer_is_refused() {
+    let images = scratch();
+    copy_photos(images.path(), 2);
+    assert_fails(
+        &format!(
+            "epochsrc location={} ! epochdecode ! video/x-raw,width=16,height=16 ! epochbuffer ! hsvquantize ! nhwcpack \
+             ! epochbuffer ! fakesink",
+            location(images.path())
+        ),
+        &["There is another epochbuffer"],
+    );
 }

@@ -328,3 +328,44 @@ fn leaving_over_and_over() {
         }
     });
 }
+
+/// A recipe that changed has the prepared epoch read again when it is asked for: it can be left while that is under way.
+#[test]
+fn an_epoch_that_is_prepared_again_can_be_left() {
+    within(LIMIT, || {
+        use gst::prelude::*;
+
+        let images = scratch();
+        tiny_images(images.path(), 9);
+        for (hold, full) in [(Hold::Batches, 3), (Hold::Frames, 9)] {
+            let build = small(images.path())
+                .shuffle(Shuffle::None)
+                .endless()
+                .batch_size(4);
+            let feed = build.prefetch(Prefetch::Any).hold(hold).build().unwrap();
+            let mut jitter = feed.pipeline().iterate_all_by_element_factory_name("hsvquantize");
+            let jitter = jitter.next().unwrap().unwrap();
+            let mut epochs = feed.epochs();
+            for turn in 0..40u64 {
+                let mut epoch = epochs.next().unwrap().unwrap();
+                assert_eq!(epoch.number(), 2 * turn);
+                let taken = rest(&mut epoch);
+                assert_eq!(
+                    indices(&taken),
+                    (0..9).collect::<Vec<_>>(),
+                    "{hold:?}, turn {turn}"
+                );
+                until("the next epoch is prepared", || {
+                    feed.stats().buffer.buffers == full
+                });
+                jitter.set_property("hue", (1 + turn % 7) as f64 / 10.0);
+                let left = epochs.next().unwrap().unwrap();
+                // At another moment each time: some time is spent, nothing is waited for.
+                for _ in 0..turn * 500 {
+                    std::hint::spin_loop();
+                }
+                drop(left);
+            }
+        }
+    });
+}

@@ -253,3 +253,25 @@ fn a_dataset_that_is_gone_while_preparing_is_asked_for_again() {
         assert_listed(&mut epochs.next().unwrap().unwrap(), &[0, 1, 2]);
     });
 }
+
+/// What an epoch was drawn from is known also when the next one has taken its place.
+#[test]
+fn an_epoch_that_is_over_keeps_its_size() {
+    within(LIMIT, || {
+        let images = scratch();
+        tiny_images(images.path(), 3);
+        let feed = reloading(images.path(), Shuffle::None).build().unwrap();
+        let mut epochs = feed.epochs();
+        rest(&mut epochs.next().unwrap().unwrap());
+        add(images.path(), "0003.jpg");
+        let mut epoch = epochs.next().unwrap().unwrap();
+        rest(&mut epoch);
+        assert_eq!((epoch.listed(), epoch.slots()), (4, 4), "at its end");
+        // A batch of the next one has been used when another is asked for.
+        let mut next = epochs.next().unwrap().unwrap();
+        for _ in 0..2 {
+            next.next().unwrap().unwrap();
+        }
+        assert_eq!((epoch.listed(), epoch.slots()), (4, 4), "later");
+    });
+}

@@ -160,3 +160,22 @@ fn a_state_that_cannot_be_saved_is_said_and_loses_nothing() {
         assert!(state.exists());
     });
 }
+
+/// Before its first batch was used, a feed that resumes from a file is where the file says.
+#[test]
+fn a_feed_on_a_file_begins_with_its_state() {
+    within(LIMIT, || {
+        let images = scratch();
+        tiny_images(images.path(), 4);
+        let folder = scratch();
+        let file = folder.path().join("state.json");
+        let feed = on_file(images.path(), &file);
+        let mut epoch = feed.epochs().next().unwrap().unwrap();
+        let first = epoch.next().unwrap().unwrap();
+        epoch.next().unwrap().unwrap();
+        drop(epoch);
+        drop(feed);
+        let feed = on_file(images.path(), &file);
+        assert_eq!(feed.state().as_deref(), Some(first.state()));
+    });
+}

@@ -254,3 +254,56 @@ fn a_file_that_goes_while_the_pipeline_runs_is_a_fault() {
         assert_eq!(report.order(epoch), [0, 1, 2, 3, 4, 7]);
     }
 }
+
+/// What ended itself after so many steps is at its end like any other: it can be paused, and a flush leads to the end again.
+#[test]
+fn behind_the_last_step_one_can_pause_and_seek() {
+    let pipeline = Pipeline::playing(&endless("/dev/null", "max-steps=2"));
+    pipeline.wait_eos();
+    let seek = gst::event::Seek::new(
+        1.0,
+        gst::SeekFlags::FLUSH,
+        gst::SeekType::Set,
+        gst::format::Default::ZERO,
+        gst::SeekType::None,
+        gst::format::Default::NONE,
+    );
+    assert!(pipeline.0.send_event(seek));
+    pipeline.wait_eos();
+    pipeline.reach(gst::State::Paused);
+}
+
+/// The end that the sink makes and the source's, which follows, are one to the application.
+#[test]
+fn a_number_of_steps_ends_the_run_once() {
+    for (epochs, tail) in [
+        (-1, ""),
+        (1, ""),
+        (-1, "queue !"),
+        (-1, "epochbuffer prefetch=any !"),
+    ] {
+        let pipeline = Pipeline::new(&format!(
+            "epochsrc location={} epochs={epochs} ! epochdecode ! video/x-raw,width=16,height=16 ! nhwcpack batch-size=16 \
+             ! {tail} epochsink name=sink silent=true max-steps=3",
+            photos()
+        ));
+        let (send, ended) = sync_channel(8);
+        let pad = pipeline.element("sink").static_pad("sink").unwrap();
+        pad.add_probe(gst::PadProbeType::EVENT_DOWNSTREAM, move |_, info| {
+            if let Some(gst::PadProbeData::Event(event)) = &info.data
+                && event.type_() == gst::EventType::Eos
+            {
+                let _ = send.send(());
+            }
+            gst::PadProbeReturn::Ok
+        });
+        pipeline.set(gst::State::Playing);
+        ended.recv_timeout(TIMEOUT).expect("the source does not end");
+        pipeline.wait_eos();
+        // Whatever is on its way has come then.
+        pipeline.reach(gst::State::Ready);
+        let bus = pipeline.0.bus().unwrap();
+        let more = bus.pop_filtered(&[gst::MessageType::Eos, gst::MessageType::Error]);
+        assert!(more.is_none(), "epochs={epochs} {tail}: {more:?}");
+    }
+}

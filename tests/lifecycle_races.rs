@@ -102,3 +102,40 @@ fn stops_under_seeks_and_flushes() {
         assert_eq!(stream.pull(), Some((0, vec![0, 1])));
     }
 }
+
+/// A flushing seek of the application's, and the buffer's own, which has an epoch prepared again: in any order the epoch that
+/// was asked for comes whole.
+#[test]
+fn a_seek_meets_the_buffers_own() {
+    let images = scratch();
+    tiny_images(images.path(), 6);
+    for held in Held::ALL {
+        for turn in 0..20u32 {
+            let stream = Buffered::new(images.path(), "auto-advance=false", held, "prefetch=complete", 0);
+            stream.pipeline().set(gst::State::Playing);
+            stream.until_epoch_end();
+            for _ in 0..3 {
+                stream.pull();
+            }
+            stream.until("level-buffers", if held == Held::Frames { 6 } else { 3 });
+            stream.pipeline().reach(gst::State::Playing);
+            stream.set_jitter(0.3);
+            let other = stream.clone();
+            let seeking = std::thread::spawn(move || {
+                for _ in 0..turn * 2000 {
+                    std::hint::spin_loop();
+                }
+                other.pipeline().0.send_event(seek(gst::SeekFlags::FLUSH))
+            });
+            stream.ask();
+            assert!(seeking.join().unwrap(), "{held:?}, turn {turn}");
+            let mut taken = Vec::new();
+            while taken.last() != Some(&(1, vec![4, 5])) {
+                taken.push(stream.pull().expect("a batch"));
+            }
+            let whole = [(1, vec![0, 1]), (1, vec![2, 3]), (1, vec![4, 5])];
+            assert!(taken.ends_with(&whole), "{held:?}, turn {turn}: {taken:?}");
+            assert_eq!(stream.pipeline().errors(), [""; 0], "{held:?}, turn {turn}");
+        }
+    }
+}

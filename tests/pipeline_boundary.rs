@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use gst::prelude::*;
 
-use common::{Pipeline, copy_photos, location, scratch};
+use common::{Buffered, Held, Pipeline, copy_photos, location, scratch};
 
 const SAMPLES: u64 = 4;
 /// How long a pipeline that must come to something may take.
@@ -230,4 +230,87 @@ fn a_source_that_waits_can_be_stopped_and_goes_on_behind_the_boundary() {
         assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
         watched.pipeline.set(gst::State::Playing);
     }
+}
+
+/// What was said of a prepared epoch goes with it when it is flushed away, and is said again when it is delivered.
+#[test]
+fn a_flush_repeats_no_message_of_a_prepared_epoch() {
+    let images = scratch();
+    let photos = copy_photos(images.path(), 4);
+    std::fs::write(&photos[1], "no image").unwrap();
+    for flushes in 0..3 {
+        let stream = Buffered::new(
+            images.path(),
+            "auto-advance=false",
+            Held::Batches,
+            "prefetch=complete",
+            0,
+        );
+        stream
+            .pipeline()
+            .element("decode")
+            .set_property_from_str("on-error", "skip");
+        stream.pipeline().set(gst::State::Playing);
+        stream.until_epoch_end();
+        stream.until("level-buffers", 2);
+        for _ in 0..flushes {
+            stream.forget();
+            assert!(stream.pipeline().0.send_event(gst::event::FlushStart::new()));
+            assert!(stream.pipeline().0.send_event(gst::event::FlushStop::new(true)));
+            stream.until_epoch_end();
+            stream.until("level-buffers", 2);
+        }
+        stream.forget();
+        assert!(stream.ask());
+        stream.until_epoch_end();
+        let bus = stream.pipeline().0.bus().unwrap();
+        let of_the_next = std::iter::from_fn(|| bus.pop_filtered(&[gst::MessageType::Element]))
+            .filter_map(|message| message.structure().map(ToOwned::to_owned))
+            .filter(|said| said.name() == "epochfeed-fault" && said.get::<u64>("epoch") == Ok(1));
+        assert_eq!(of_the_next.count(), 1, "{flushes} flushes");
+    }
+}
+
+/// Sinks share one seek, which asks once; but that it has failed once says nothing of the next time.
+#[test]
+fn a_seek_that_failed_can_be_sent_again() {
+    let images = scratch();
+    let photos = copy_photos(images.path(), 4);
+    let bytes = std::fs::read(&photos[3]).unwrap();
+    let watched = common::Watched::new(&format!(
+        "epochsrc name=source location={} shuffle=none auto-advance=false epochs=-1 ! epochdecode \
+         ! video/x-raw,width=16,height=16 ! nhwcpack batch-size=2 ! epochbuffer name=buffer prefetch=complete \
+         ! fakesink name=sink",
+        location(images.path())
+    ));
+    // It goes behind the first epoch, before the second is read.
+    let pad = watched.pipeline.element("source").static_pad("src").unwrap();
+    let photo = photos[3].clone();
+    pad.add_probe(gst::PadProbeType::EVENT_DOWNSTREAM, move |_, info| {
+        if let Some(gst::PadProbeData::Event(event)) = &info.data
+            && event.type_() == gst::EventType::SegmentDone
+        {
+            let _ = std::fs::remove_file(&photo);
+        }
+        gst::PadProbeReturn::Ok
+    });
+    watched.start();
+    watched.epoch();
+    watched.until("failed", 1);
+    let seek = gst::event::Seek::new(
+        1.0,
+        gst::SeekFlags::SEGMENT,
+        gst::SeekType::Set,
+        gst::format::Default::ZERO,
+        gst::SeekType::None,
+        gst::format::Default::NONE,
+    );
+    std::fs::write(&photos[3], &bytes).unwrap();
+    assert!(
+        !watched.pipeline.0.send_event(seek.clone()),
+        "the failure is told"
+    );
+    watched.until("level-buffers", 2);
+    assert!(watched.pipeline.0.send_event(seek));
+    assert_eq!(watched.epoch().len(), 2);
 }

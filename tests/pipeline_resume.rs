@@ -5,7 +5,11 @@ mod common;
 
 use std::path::Path;
 
-use common::{BatchLine, EpochLine, Feed, Report, Sample, Taken, copy_photos, quoted, scratch};
+use common::{
+    BatchLine, EpochLine, Feed, Pipeline, Report, Sample, Taken, copy_photos, location, quoted, scratch,
+    tiny_images,
+};
+use gst::prelude::*;
 
 const SAMPLES: usize = 10;
 const EPOCHS: u64 = 4;
@@ -171,5 +175,61 @@ fn the_last_state_continues_with_the_next_epoch() {
         let source = format!("{source} epochs=2 state={}", quoted(&state.to_string()));
         let resumed = run(images.path(), &source, "", "batch-size=4");
         assert!(resumed.samples() == whole.samples()[SAMPLES..], "{shuffle}");
+    }
+}
+
+/// What `line` behind an epochsrc takes from `state` on, and how many faults it tells.
+fn told(images: &Path, line: &str, state: &str) -> (Vec<BatchLine>, usize) {
+    let folder = scratch();
+    let report = folder.path().join("report.jsonl");
+    let pipeline = Pipeline::new(&format!(
+        "epochsrc name=source location={} shuffle=none ! {line} ! epochsink silent=true report={}",
+        location(images),
+        report.display()
+    ));
+    pipeline.element("source").set_property("state", state);
+    pipeline.set(gst::State::Playing);
+    let mut faults = 0;
+    pipeline.wait(|message| {
+        faults += usize::from(
+            message
+                .structure()
+                .is_some_and(|said| said.name() == "epochfeed-fault"),
+        );
+        message.type_() == gst::MessageType::Eos
+    });
+    pipeline.set(gst::State::Null);
+    (Report::read(&report).without_times().batches, faults)
+}
+
+/// Without nhwcpack a frame is a batch, and goes on being counted.
+#[test]
+fn single_frames_keep_their_numbers() {
+    let images = scratch();
+    tiny_images(images.path(), 5);
+    let line = "epochdecode ! video/x-raw,width=16,height=16";
+    let (whole, _) = told(images.path(), line, "");
+    for number in 0..4 {
+        let (resumed, _) = told(images.path(), line, &whole[number].state.to_string());
+        assert_eq!(resumed, whole[number + 1..], "behind frame {number}");
+    }
+}
+
+/// What is read again for padding or as a stand-in has been told of by the run before.
+#[test]
+fn faults_are_told_by_one_run() {
+    let images = scratch();
+    let photos = copy_photos(images.path(), 8);
+    std::fs::write(&photos[1], "no image").unwrap();
+    for on_error in ["skip", "replace"] {
+        for last_batch in ["pad", "partial"] {
+            let line = format!(
+                "epochdecode on-error={on_error} ! video/x-raw,width=16,height=16 \
+                 ! nhwcpack batch-size=3 last-batch={last_batch}"
+            );
+            let (whole, faults) = told(images.path(), &line, "");
+            let (_, again) = told(images.path(), &line, &whole[0].state.to_string());
+            assert_eq!((faults, again), (1, 0), "{on_error} {last_batch}");
+        }
     }
 }

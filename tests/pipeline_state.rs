@@ -4,6 +4,7 @@
 mod common;
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use gst::prelude::*;
 use serde_json::{Value, json};
@@ -201,4 +202,21 @@ fn hostile_text_is_an_error_and_no_more() {
     ] {
         assert_refused(images.path(), "", text, &[]);
     }
+}
+
+/// The size is compared before an order of it is drawn, which would take seconds here.
+#[test]
+fn a_state_of_a_large_dataset_costs_nothing() {
+    let images = scratch();
+    copy_photos(images.path(), SAMPLES);
+    let mut large = saved(images.path(), "shuffle=torch");
+    large["size"] = json!(150_000_000);
+    let start = Instant::now();
+    assert_refused(
+        images.path(),
+        "shuffle=torch",
+        &large.to_string(),
+        &["size", "150000000"],
+    );
+    assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
 }

@@ -4,7 +4,8 @@
 mod common;
 
 use common::process::Outcome;
-use common::{Feed, Report, copy_photos, launch, launch_verbose, location, scratch};
+use common::{Feed, Report, Seen, Watched, copy_photos, launch, launch_verbose, location, scratch};
+use gst::prelude::*;
 
 /// A folder of images and one for the state and the report.
 struct Place {
@@ -199,4 +200,28 @@ fn a_state_that_cannot_be_saved_does_not_end_the_run() {
     );
     assert_eq!(Report::read(&report).epochs[0].delivered, 10);
     assert!(!missing.exists());
+}
+
+/// Nothing has been acknowledged yet: the run is where the file says, not at the dataset's beginning.
+#[test]
+fn a_flush_before_the_first_acknowledgement_goes_back_to_the_file() {
+    let place = Place::new();
+    place.report("shuffle=none", "max-steps=1");
+    let run = Watched::new(&format!(
+        "epochsrc location={} seed=9 shuffle=none state-location={} ! epochdecode ! video/x-raw,width=16,height=16 \
+         ! nhwcpack batch-size=4 ! fakesink name=sink",
+        location(place.images.path()),
+        place.file().display()
+    ));
+    // The first batch stands in front of the sink and is not consumed.
+    run.pipeline.reach(gst::State::Paused);
+    let first = run.next();
+    assert!(
+        matches!(&first, Seen::Batch(0, indices, _) if indices == &[4, 5, 6, 7]),
+        "{first:?}"
+    );
+    assert!(run.pipeline.0.send_event(gst::event::FlushStart::new()));
+    assert!(run.pipeline.0.send_event(gst::event::FlushStop::new(true)));
+    run.start();
+    assert_eq!(run.next(), first);
 }

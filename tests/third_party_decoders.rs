@@ -6,7 +6,7 @@ mod common;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use common::{Seen, Watched, copy_photos, location, scratch};
+use common::{Pipeline, Report, Seen, Watched, copy_photos, location, scratch};
 use gst::prelude::*;
 
 const PHOTOS: usize = 6;
@@ -188,5 +188,45 @@ fn a_resumed_run_repeats_what_the_whole_run_repeats() {
                 "{on_error}, behind batch {number}"
             );
         }
+    }
+}
+
+/// Behind a decoder that is plugged late, nhwcpack cannot ask for an epoch's first samples in time: that the padding may be
+/// another than the whole run's is said.
+#[test]
+fn padding_that_cannot_be_repeated_is_warned_of() {
+    let images = scratch();
+    copy_photos(images.path(), PHOTOS);
+    for (decoder, late) in [(DECODERS[0], false), (DECODERS[3], true)] {
+        let run = |state: &str| {
+            let folder = scratch();
+            let report = folder.path().join("report.jsonl");
+            let pipeline = Pipeline::new(&format!(
+                "epochsrc name=source location={} ! {decoder} \
+                 ! video/x-raw,format=RGB,width=24,height=24,pixel-aspect-ratio=1/1 \
+                 ! nhwcpack dtype=uint8 batch-size=4 last-batch=pad ! epochsink silent=true report={}",
+                location(images.path()),
+                report.display()
+            ));
+            pipeline.element("source").set_property("state", state);
+            pipeline.set(gst::State::Playing);
+            let mut warnings = Vec::new();
+            pipeline.wait(|message| {
+                if let gst::MessageView::Warning(warning) = message.view() {
+                    warnings.push(warning.error().to_string());
+                }
+                message.type_() == gst::MessageType::Eos
+            });
+            pipeline.set(gst::State::Null);
+            (Report::read(&report).batches, warnings)
+        };
+        let (batches, warnings) = run("");
+        assert_eq!(warnings, [""; 0], "{decoder}: nothing is repeated");
+        let (_, warnings) = run(&batches[0].state.to_string());
+        assert_eq!(warnings.len(), usize::from(late), "{decoder}: {warnings:?}");
+        assert!(
+            warnings.iter().all(|said| said.contains("padding")),
+            "{warnings:?}"
+        );
     }
 }
