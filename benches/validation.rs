@@ -3,7 +3,8 @@
 //! `cargo bench --bench validation [-- ROUNDS [FOLDER]]` runs a validation feed over the photographs, alone and beside a
 //! training feed whose next epoch is being prepared, in turn, and prints samples a second and their ratio. The training
 //! feed's budget is larger than what can be prepared meanwhile, so that it prepares as long as validation runs; how much
-//! it got done is printed too.
+//! it got done is printed too. Validation runs with all cores, where preparing has to wait, and with one thread, where it has
+//! the others.
 #![allow(clippy::unwrap_used, clippy::expect_used)] // what goes wrong ends the measurement
 
 use std::io::Write;
@@ -68,33 +69,41 @@ fn main() {
         .max_buffers(100_000)
         .max_bytes(8 << 30);
     let training = training.build().unwrap();
-    println!("round\talone /s\tbeside /s\tratio\tprepared meanwhile, samples");
-    let mut ratios = Vec::new();
-    for round in 0..rounds {
-        // Fresh feeds, so that both start alike; each starts with a pass that is not counted.
-        let feed = Feed::validation(&validation_list)
-            .batch_size(BATCH)
-            .build()
-            .unwrap();
-        pass(&feed);
-        let alone = pass(&feed);
-        // From here on the training feed prepares: the end of its epoch is behind it.
-        let trained = pass(&training);
-        let before = training.stats().buffer.buffers;
-        let beside = pass(&feed);
-        let after = training.stats().buffer.buffers;
-        let whole = TRAINING.div_ceil(BATCH as usize) as u64;
-        let note = if after < whole {
-            ""
-        } else {
-            " (all of it: too few)"
-        };
-        let prepared = (after - before) * u64::from(BATCH);
-        let ratio = beside / alone;
-        println!(
-            "{round}\t{alone:.0}\t{beside:.0}\t{ratio:.3}\t{prepared}{note} (training itself {trained:.0}/s)"
-        );
-        ratios.push(ratio);
+    for threads in [None, Some(1)] {
+        let name = threads.map_or("as many threads as cores".to_owned(), |threads| {
+            format!("threads={threads}")
+        });
+        println!("validation with {name}\nround\talone /s\tbeside /s\tratio\tprepared meanwhile, samples");
+        let mut ratios = Vec::new();
+        // The first round only warms everything up.
+        for round in 0..=rounds {
+            // Fresh feeds, so that both passes start alike; each feed starts with one that is not counted.
+            let builder = Feed::validation(&validation_list).batch_size(BATCH);
+            let builder = match threads {
+                Some(threads) => builder.threads(threads),
+                None => builder,
+            };
+            let feed = builder.build().unwrap();
+            pass(&feed);
+            let alone = pass(&feed);
+            // From here on the training feed prepares: the end of its epoch is behind it.
+            pass(&training);
+            let before = training.stats().buffer.buffers;
+            let beside = pass(&feed);
+            let after = training.stats().buffer.buffers;
+            let whole = TRAINING.div_ceil(BATCH as usize) as u64;
+            let note = if after < whole {
+                ""
+            } else {
+                " (all of it: too few)"
+            };
+            let prepared = (after - before) * u64::from(BATCH);
+            if round > 0 {
+                let ratio = beside / alone;
+                println!("{round}\t{alone:.0}\t{beside:.0}\t{ratio:.3}\t{prepared}{note}");
+                ratios.push(ratio);
+            }
+        }
+        println!("median ratio {:.3} (goal: at least 0.95)\n", median(ratios));
     }
-    println!("median ratio {:.3} (goal: at least 0.95)", median(ratios));
 }
