@@ -2,8 +2,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use glib::HasParamSpec;
-use glib::prelude::*;
 use glib::value::{FromValue, ValueType};
+use gst::prelude::*;
 
 /// Locks; a poisoned lock is used all the same. Under the elements' locks every change is a plain assignment, and a
 /// panic is an element error already.
@@ -14,6 +14,17 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Nanoseconds since `start`.
 pub(super) fn nanoseconds_since(start: Instant) -> u64 {
     u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Whether the task of `pad` that a flush has `started` again goes on. The flush may come from another thread than a change
+/// of state that has stopped the task in the meantime, and must not outlive that: then `stop` stops it once more, in time,
+/// since the sink pad's deactivation waits for the flush.
+pub(super) fn not_behind_a_stop(pad: &gst::Pad, started: bool, stop: impl FnOnce()) -> bool {
+    if pad.is_active() {
+        return started;
+    }
+    stop();
+    false
 }
 
 /// A GstStructure as the value of a read-only property. gstreamer-rs has no property type for structures; to GObject

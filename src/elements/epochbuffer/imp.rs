@@ -25,7 +25,7 @@ use gst::subclass::prelude::*;
 
 use super::super::coordinator::{Coordinator, Listener, Registration, Requested};
 use super::super::epoch_end::EpochEnd;
-use super::super::util::{Statistics, lock, nanoseconds_since};
+use super::super::util::{Statistics, lock, nanoseconds_since, not_behind_a_stop};
 use super::settings::{Prefetch, PrefetchReason, Settings};
 use super::store::{Budget, Item, Store};
 
@@ -340,6 +340,10 @@ impl EpochBuffer {
                         let failed = end.as_ref().is_some_and(|end| end.error.is_some());
                         state.stats.failed += u64::from(failed);
                         state.store.push(item);
+                        // Under the same lock: a flush must not come in between.
+                        if let Some(end) = &end {
+                            state.ended = Some(end.epoch);
+                        }
                         Ok(())
                     }
                     Ok(_) | Err(gst::FlowError::Eos) => Err(Ok(item)),
@@ -347,8 +351,7 @@ impl EpochBuffer {
                 });
                 match stored {
                     Ok(()) => {
-                        if let Some(end) = end {
-                            self.shared.lock().ended = Some(end.epoch);
+                        if end.is_some() {
                             self.allow();
                         }
                         done(true)
@@ -414,16 +417,12 @@ impl EpochBuffer {
         })
     }
 
-    /// Starts the task behind a flush. The flush may come from another thread than a change of state that has stopped the
-    /// task in the meantime, and must not outlive that: it is over when the sink pad has been deactivated, too, which waits
-    /// for this event.
+    /// Starts the task behind a flush.
     fn start_task_again(&self) -> bool {
         let started = self.start_task().is_ok();
-        if self.src_pad.is_active() {
-            return started;
-        }
-        let _ = self.activate_src(false);
-        false
+        not_behind_a_stop(&self.src_pad, started, || {
+            let _ = self.activate_src(false);
+        })
     }
 
     fn activate_src(&self, active: bool) -> Result<(), gst::LoggableError> {

@@ -12,7 +12,7 @@ use gst::subclass::prelude::*;
 
 use super::super::coordinator::{self, Registration, Stage};
 use super::super::faults::{Limit, OnError, Place};
-use super::super::util::{Statistics, lock};
+use super::super::util::{Statistics, lock, not_behind_a_stop};
 use super::ahead::Ahead;
 use super::delivery::Delivery;
 use super::job::job;
@@ -362,16 +362,12 @@ impl EpochDecode {
         })
     }
 
-    /// Starts the task behind a flush. The flush may come from another thread than a change of state that has stopped the
-    /// task in the meantime, and must not outlive that: it is over when the sink pad has been deactivated, too, which waits
-    /// for this event.
+    /// Starts the task behind a flush.
     fn start_task_again(&self) -> bool {
         let started = self.start_task().is_ok();
-        if self.src_pad.is_active() {
-            return started;
-        }
-        let _ = self.activate_src(false);
-        false
+        not_behind_a_stop(&self.src_pad, started, || {
+            let _ = self.activate_src(false);
+        })
     }
 
     fn activate_src(&self, active: bool) -> Result<(), gst::LoggableError> {
