@@ -276,6 +276,18 @@ impl<'a> FrameMut<'a> {
         })
     }
 
+    /// Its planes (one, or R, G and B) with the bytes from a row to the next.
+    pub(crate) fn planes_mut(&mut self) -> Vec<(&mut [u8], usize)> {
+        match &mut self.planes {
+            PlanesMut::Packed { data, stride, .. } => vec![(&mut **data, *stride)],
+            PlanesMut::Planar { data, strides } => data
+                .iter_mut()
+                .zip(*strides)
+                .map(|(data, stride)| (&mut **data, stride))
+                .collect(),
+        }
+    }
+
     /// The same frame, for reading.
     pub fn as_ref(&self) -> FrameRef<'_> {
         let planes = match &self.planes {
