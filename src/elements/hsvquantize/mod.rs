@@ -24,12 +24,12 @@
  * gst-launch-1.0 videotestsrc num-buffers=30 ! hsvquantize gains="0.25,0,-0.2" ! videoconvert ! fakesink
  * ]| Turns the hue of a video by a quarter and darkens it.
  */
+mod caps;
 mod gains;
 mod imp;
+mod pixels;
 
 use glib::prelude::*;
-
-pub use imp::{Path, PathReason};
 
 glib::wrapper! {
     /// The element `hsvquantize`.

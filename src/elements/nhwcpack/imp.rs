@@ -15,6 +15,7 @@ use gst::subclass::prelude::*;
 
 use super::super::coordinator::{self, Registration, Stage};
 use super::super::epoch_end::EpochEnd;
+use super::super::path::Choice;
 use super::super::util::{Statistics, lock, nanoseconds_since};
 use super::super::video::{self, GAINS_FEATURE};
 use super::super::{faults, identity};
@@ -382,6 +383,10 @@ impl NhwcPack {
     }
 
     fn sink_query(&self, query: &mut gst::QueryRef) -> bool {
+        // hsvquantize asks where the pass is done that it leaves to this element.
+        if Choice::cpu().answer(query) {
+            return true;
+        }
         match query.view() {
             // Frames end here: what downstream would propose is for batches.
             gst::QueryView::Allocation(_) => false,
