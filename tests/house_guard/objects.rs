@@ -1,5 +1,6 @@
 //! What a linked file needs: the loader's list, and the symbols.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use object::read::elf::{Dyn, ElfFile64, FileHeader};
@@ -23,6 +24,15 @@ pub fn needed(file: &Path) -> Vec<String> {
         .collect()
 }
 
+/// The names of all symbols: the file's own, and those that are to come from libraries.
+pub fn symbols(file: &Path) -> BTreeSet<String> {
+    let data = std::fs::read(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    let elf = ElfFile64::<object::Endianness>::parse(&*data).unwrap();
+    let symbols = elf.symbols().chain(elf.dynamic_symbols());
+    let names = symbols.filter_map(|symbol| symbol.name().ok());
+    names.map(str::to_owned).collect()
+}
+
 /// Whether `symbol` is a function of CUDA's by its C name; cudarc's have Rust's.
 fn is_cuda_symbol(symbol: &str) -> bool {
     let api = ["cuda", "cu", "nvrtc"].iter().any(|prefix| {
@@ -39,17 +49,7 @@ pub fn findings(file: &Path) -> Vec<String> {
     let mut findings: Vec<_> = libraries
         .map(|library| format!("{place}: needs {library}: it cannot be loaded where CUDA is not"))
         .collect();
-    let data = std::fs::read(file).unwrap();
-    let elf = ElfFile64::<object::Endianness>::parse(&*data).unwrap();
-    let symbols = elf.symbols().chain(elf.dynamic_symbols());
-    let mut symbols: Vec<_> = symbols.filter_map(|symbol| symbol.name().ok()).collect();
-    symbols.retain(|symbol| is_cuda_symbol(symbol));
-    symbols.sort_unstable();
-    symbols.dedup();
-    findings.extend(
-        symbols
-            .iter()
-            .map(|symbol| format!("{place}: has the symbol {symbol}: CUDA is linked")),
-    );
+    let symbols = symbols(file).into_iter().filter(|symbol| is_cuda_symbol(symbol));
+    findings.extend(symbols.map(|symbol| format!("{place}: has the symbol {symbol}: CUDA is linked")));
     findings
 }

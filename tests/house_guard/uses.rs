@@ -13,7 +13,13 @@ const RULES: [(&str, &[&str]); 2] = [
     ("cudarc", &["src/cuda/"]),
     (
         "libloading",
-        &["src/cuda/", "src/elements/gstcuda.rs", "src/elements/gstcuda/"],
+        &[
+            "src/cuda/",
+            "src/elements/gstcuda.rs",
+            "src/elements/gstcuda/",
+            // Tests the library as a program does that has CUDA of its own.
+            "tests/cuda/driver.rs",
+        ],
     ),
 ];
 
@@ -32,7 +38,7 @@ pub fn findings(root: &Path) -> Vec<String> {
             for line in lines(tokens.clone(), name) {
                 findings.push(format!(
                     "{place}:{line}: {name} is named outside of {}: use what crate::cuda offers",
-                    allowed.join(" and ")
+                    allowed.join(", ")
                 ));
             }
         }
