@@ -91,7 +91,7 @@ fn a_deferred_pass_is_nhwcpacks() {
         let said = path_of(&deferred(between));
         assert_eq!(said.get::<bool>("deferred"), Ok(true));
         if !gpu::is_there() {
-            assert_path(&deferred(between), "fused-cpu", "ok", true);
+            assert_path(&deferred(between), "fused-cpu", "no-driver", true);
         }
     }
 }

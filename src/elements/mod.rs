@@ -7,6 +7,7 @@
 
 pub(crate) mod account;
 pub mod coordinator;
+pub mod cuda;
 mod device;
 pub mod epoch_end;
 pub mod epochbuffer;

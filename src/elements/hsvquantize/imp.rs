@@ -253,6 +253,26 @@ impl BaseTransformImpl for HsvQuantize {
         })
     }
 
+    /// Frames are changed in place: whose memory they should be in is for those behind to say.
+    fn propose_allocation(
+        &self,
+        _decided: Option<&gst::query::Allocation>,
+        query: &mut gst::query::Allocation,
+    ) -> Result<(), gst::LoggableError> {
+        let answered = self
+            .obj()
+            .static_pad("src")
+            .is_some_and(|pad| pad.peer_query(query));
+        if answered {
+            Ok(())
+        } else {
+            Err(gst::loggable_error!(
+                CAT,
+                "Nobody behind has a wish for the memory of frames"
+            ))
+        }
+    }
+
     fn query(&self, direction: gst::PadDirection, query: &mut gst::QueryRef) -> bool {
         if gstcuda::is_asked_for(query) {
             return self.answer_context(direction, query);
