@@ -100,7 +100,9 @@ fn frames_of_anyone_are_taken() {
                 "videotestsrc num-buffers=11 ! video/x-raw,format={format},width=321,height=240 ! \
                  hsvquantize gains=0.1,0.2,-0.1 ! nhwcpack name=pack device=DEVICE batch-size=4 ! fakesink name=sink"
             ));
-            assert_eq!(figure(&stats, "copies"), 3, "{format}");
+            assert_eq!(figure(&stats, "launches"), 3, "{format}");
+            // How the frames of videotestsrc's own pool lie is not ours to say.
+            assert!((3..=11).contains(&figure(&stats, "copies")), "{format}: {stats}");
         }
         // Jittered before they come, and not at all.
         for hsvquantize in ["hsvquantize fuse=false gains=0.1,0.2,-0.1 !", ""] {
@@ -132,7 +134,7 @@ fn other_decoders_and_elements_between_change_nothing() {
             }
             compare(&format!(
                 "epochsrc name=source location={photos} epochs=2 seed=1 ! {middle} \
-                 nhwcpack name=pack device=DEVICE batch-size=4 ! epochbuffer ! fakesink name=sink"
+                 nhwcpack name=pack device=DEVICE batch-size=4 ! fakesink name=sink"
             ));
         }
     });

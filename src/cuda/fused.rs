@@ -255,11 +255,12 @@ impl FusedColor {
         if stream.is_capturing()? {
             return Err(LaunchError::Capturing);
         }
-        self.check_place("the images", images.pointer)?;
-        self.check_place("the output", output.pointer)?;
         if batch == 0 {
+            // Nothing has no place: the pointers of empty tensors are null.
             return Ok(());
         }
+        self.check_place("the images", images.pointer)?;
+        self.check_place("the output", output.pointer)?;
         let (uploaded, gains) = match gains {
             LaunchGains::None => (None, 0),
             LaunchGains::Device(gains) => {

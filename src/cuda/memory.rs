@@ -237,6 +237,11 @@ impl Drop for DeviceMemory {
         // memory with it.
         let stream = self.stream.clone();
         let _ = self.begin_write(&stream);
-        self.slice = None;
+        let slice = self.slice.take();
+        // The default stream is that of the current context, which cudarc does not see to here.
+        let _ = self.device().run("freeing device memory", || {
+            drop(slice);
+            Ok(())
+        });
     }
 }

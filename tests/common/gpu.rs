@@ -68,6 +68,19 @@ pub fn on_gpu(work: impl FnOnce(&Arc<Device>) + Send + 'static) {
     }
 }
 
+/// The elements that bring frames to the device and back.
+pub const NVCODEC: [&str; 2] = ["cudaupload", "cudadownload"];
+
+/// Does `work` where there is a GPU and GStreamer has all of `elements`.
+#[track_caller]
+pub fn with(elements: &'static [&'static str], work: impl FnOnce() + Send + 'static) {
+    on_gpu(move |_| {
+        if has(elements) {
+            work();
+        }
+    });
+}
+
 /// Does `work` while no other test of this process uses the first `devices` devices; it opens them itself.
 #[track_caller]
 pub fn on_idle_gpu(devices: usize, work: impl FnOnce() + Send + 'static) {

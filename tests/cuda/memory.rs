@@ -98,3 +98,12 @@ impl Room {
 pub fn stream(device: &Arc<Device>) -> Stream {
     Stream::new(device).unwrap()
 }
+
+/// The bytes of page-locked memory.
+///
+/// # Safety
+/// No copy from or to it is under way.
+pub unsafe fn bytes_of(memory: &mut PinnedMemory) -> &mut [u8] {
+    // SAFETY: initialised memory of that size; nobody else uses it, by the caller's promise and the borrow.
+    unsafe { std::slice::from_raw_parts_mut(memory.as_ptr(), memory.len()) }
+}

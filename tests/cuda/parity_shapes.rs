@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use epochfeed::color::{Gains, Jitter, PixelFormat, fused, reference};
+use epochfeed::color::{Jitter, PixelFormat, fused, reference};
 use epochfeed::cuda::{Device, DeviceGains, FusedColor, Images, LaunchGains, Stream};
 use epochfeed::tensor::PackSpec;
 
+use super::batch::Batch;
 use super::definition::{Finish, assert_equal, in_parallel, levels};
 use super::frames::{Frames, Gaps, planes, planes_at};
 use super::memory::{Room, Uploaded, stream};
@@ -82,37 +83,6 @@ struct Bench {
     stream: Stream,
     fused: Vec<(FusedColor, Finish)>,
     room: Room,
-}
-
-/// Pixels, gains and what is made of them.
-struct Batch {
-    size: (usize, usize),
-    samples: Vec<Vec<[u8; 3]>>,
-    gains: Vec<Gains>,
-    jittered: Vec<Vec<[u8; 3]>>,
-}
-
-impl Batch {
-    fn new(size: (usize, usize), batch: usize) -> Self {
-        let triples = triples();
-        let mut noise = Noise::new((size.0 * 1000 + size.1 + batch) as u64);
-        let samples: Vec<_> = (0..batch).map(|_| noise.pixels(size.0 * size.1)).collect();
-        // Every kind of gains in one batch: the samples of a launch go different ways.
-        let gains: Vec<_> = (0..batch)
-            .map(|sample| triples[(sample * 7 + size.0) % triples.len()])
-            .collect();
-        let jittered = samples
-            .iter()
-            .zip(&gains)
-            .map(|(pixels, gains)| levels(pixels, Some(*gains)))
-            .collect();
-        Self {
-            size,
-            samples,
-            gains,
-            jittered,
-        }
-    }
 }
 
 impl Bench {
