@@ -105,7 +105,7 @@ fn train(arguments: &Arguments, file: &Path) -> Result<(), Box<dyn Error>> {
         for batch in epoch {
             permits.next().transpose()?;
             let batch = batch?;
-            let hash = format!("{:x}", Sha256::digest(batch.as_bytes()));
+            let hash = format!("{:x}", Sha256::digest(batch.as_bytes()?));
             checkpoint.batches.push(format!("{}:{hash}", batch.epoch()));
             checkpoint.state = Some(batch.state().to_owned());
             checkpoint.save(file)?;

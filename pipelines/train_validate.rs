@@ -134,7 +134,7 @@ fn pass(epoch: Epoch) -> Result<Pass, Box<dyn Error>> {
         } else {
             pass.longest = pass.longest.max(waited);
         }
-        let step = batch.as_f32().ok_or("the batches are not float32")?;
+        let step = batch.as_f32()?;
         pass.loss += step.iter().map(|value| f64::from(*value)).sum::<f64>();
         values += step.len();
         pass.samples += batch.samples().len() as u64;

@@ -5,7 +5,7 @@ mod common;
 
 use std::path::Path;
 
-use common::launch;
+use common::{gpu, launch};
 
 /// The command lines between `|[` and `]|` in a documentation section.
 fn commands(source: &str) -> Vec<String> {
@@ -42,6 +42,13 @@ fn every_pipeline_in_the_documentation_runs() {
                 pipeline.contains(element),
                 "{element}: the example is about it: {command}"
             );
+            let on_gpu: Vec<_> = pipeline
+                .split_whitespace()
+                .filter(|word| word.starts_with("cuda") || word.starts_with("nv"))
+                .collect();
+            if !on_gpu.is_empty() && !gpu::has(&on_gpu) {
+                continue;
+            }
             // gst-launch-1.0 joins its arguments before it reads them, so that quotes mean the same as in a shell here.
             // Paths in the examples are relative to the project, where cargo runs tests.
             launch(pipeline).run().success();

@@ -68,7 +68,7 @@ fn a_feed_stops_at_any_moment() {
                 assert!(
                     batches
                         .iter()
-                        .all(|batch| batch.as_ref().unwrap().as_bytes().len() >= 1728)
+                        .all(|batch| batch.as_ref().unwrap().as_bytes().unwrap().len() >= 1728)
                 );
             }
             let feed = build();

@@ -7,16 +7,20 @@
 
 pub(crate) mod account;
 pub mod coordinator;
+pub mod cuda;
+mod device;
 pub mod epoch_end;
 pub mod epochbuffer;
 pub mod epochdecode;
 pub mod epochsink;
 pub mod epochsrc;
 pub mod faults;
+mod gstcuda;
 pub mod hsvquantize;
 mod identity;
 pub mod meta;
 pub mod nhwcpack;
+pub mod path;
 pub(crate) mod util;
 mod video;
 

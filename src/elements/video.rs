@@ -3,6 +3,7 @@
 use gst_video::VideoFormat;
 use gst_video::prelude::*;
 
+use super::gstcuda::CUDA_FEATURE;
 use crate::color::{FrameError, FrameMut, FrameRef, PixelFormat};
 
 /// The caps feature of frames whose gains travel beside them and are still to be applied.
@@ -39,6 +40,19 @@ pub(super) fn gains_caps() -> gst::Caps {
         .build()
 }
 
+/// The features of frames in CUDA memory.
+pub(super) fn cuda_features() -> gst::CapsFeatures {
+    gst::CapsFeatures::new([CUDA_FEATURE])
+}
+
+/// Frames in CUDA memory: every one of our formats is one of GStreamer's there.
+pub(super) fn cuda_caps() -> gst::Caps {
+    gst_video::VideoCapsBuilder::new()
+        .features(cuda_features().iter())
+        .format_list(FORMATS)
+        .build()
+}
+
 /// Why a buffer is not the frame that its caps promise.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ViewError {
@@ -50,7 +64,8 @@ pub(super) enum ViewError {
     Frame(#[from] FrameError),
 }
 
-fn pixel_format(format: VideoFormat) -> Result<PixelFormat, ViewError> {
+/// The arithmetic's name of `format`.
+pub(super) fn pixel_format(format: VideoFormat) -> Result<PixelFormat, ViewError> {
     match format {
         VideoFormat::Rgb => Ok(PixelFormat::Rgb),
         VideoFormat::Bgr => Ok(PixelFormat::Bgr),
@@ -63,7 +78,8 @@ fn pixel_format(format: VideoFormat) -> Result<PixelFormat, ViewError> {
     }
 }
 
-fn strides<const N: usize>(strides: &[i32]) -> Result<[usize; N], ViewError> {
+/// Bytes from row to row of each plane; 0 for planes that are not there.
+pub(super) fn strides<const N: usize>(strides: &[i32]) -> Result<[usize; N], ViewError> {
     let mut result = [0; N];
     for (result, stride) in result.iter_mut().zip(strides) {
         *result = usize::try_from(*stride).map_err(|_| ViewError::Stride(*stride))?;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use half::{bf16, f16};
+use once_cell::sync::OnceCell;
 
 use super::error::FeedError;
 use super::tensor::Tensor;
@@ -62,8 +63,9 @@ impl Sample {
 
 /// A batch of samples: a contiguous tensor and what is in it.
 ///
-/// The values are the stream's own memory, not a copy. It goes back to the pipeline's pool when the batch is dropped; a
-/// batch may be kept, sent to other threads, and outlive its [`Feed`](super::Feed).
+/// The values are the stream's own memory, not a copy, and are looked at when they are first asked for. It goes back to the
+/// pipeline's pool when the batch is dropped; a batch may be kept, sent to other threads, and outlive its
+/// [`Feed`](super::Feed).
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -74,7 +76,7 @@ impl Sample {
 /// let mut epoch = feed.epochs().next().ok_or("no epoch")??;
 /// let batch = epoch.next().ok_or("no batch")??;
 /// assert_eq!((batch.shape(), batch.strides()), (&[4, 48, 64, 3], [48 * 64 * 3, 64 * 3, 3, 1]));
-/// let values = batch.as_f32().ok_or("float32 is the default")?;
+/// let values = batch.as_f32()?; // float32 is the default
 /// assert!(values.iter().all(|value| (0.0..=1.0).contains(value)));
 /// assert_eq!(batch.samples().len(), 4);
 /// # Ok(())
@@ -82,7 +84,10 @@ impl Sample {
 /// ```
 #[derive(Debug)]
 pub struct Batch {
-    map: gst::buffer::MappedBuffer<gst::buffer::Readable>,
+    /// Before the buffer, of which it is a view.
+    map: OnceCell<gst::buffer::MappedBuffer<gst::buffer::Readable>>,
+    /// Not mapped before its bytes are asked for: where it is device memory, mapping copies it to the host.
+    buffer: gst::Buffer,
     tensor: Arc<Tensor>,
     epoch: u64,
     number: u64,
@@ -95,13 +100,10 @@ impl Batch {
     /// The batch in `buffer`, which `meta` describes.
     pub(super) fn new(buffer: gst::Buffer, tensor: Arc<Tensor>, meta: BatchMeta) -> Result<Self, FeedError> {
         let failed = |reason: String| FeedError::Batch { reason };
-        let map = buffer
-            .into_mapped_buffer_readable()
-            .map_err(|buffer| failed(format!("{buffer:?} cannot be mapped for reading")))?;
-        if tensor.bytes() != Some(map.size()) {
+        if tensor.bytes() != Some(buffer.size()) {
             return Err(failed(format!(
                 "its caps say {tensor:?}, but it has {} bytes",
-                map.size()
+                buffer.size()
             )));
         }
         let samples: Vec<_> = (0..meta.index.len())
@@ -115,7 +117,8 @@ impl Batch {
             )));
         }
         Ok(Self {
-            map,
+            map: OnceCell::new(),
+            buffer,
             tensor,
             epoch: meta.epoch,
             number: meta.batch,
@@ -145,28 +148,49 @@ impl Batch {
         self.tensor.layout
     }
 
-    /// The elements as bytes, in this machine's order.
-    pub fn as_bytes(&self) -> &[u8] {
-        self.map.as_slice()
+    /// The elements as bytes, in this machine's order. Asking again, on whatever thread, gives the same slice at no cost.
+    ///
+    /// # Errors
+    /// [`FeedError::Unreadable`] where the memory cannot be read by the host. A later call tries again.
+    pub fn as_bytes(&self) -> Result<&[u8], FeedError> {
+        let map = self.map.get_or_try_init(|| {
+            let mapped = self.buffer.clone().into_mapped_buffer_readable();
+            mapped.map_err(|buffer| FeedError::Unreadable {
+                reason: format!("{buffer:?} cannot be mapped for reading"),
+            })
+        });
+        map.map(|map| map.as_slice())
     }
 
     /// The elements, if they are float32.
-    pub fn as_f32(&self) -> Option<&[f32]> {
+    ///
+    /// # Errors
+    /// [`FeedError::Dtype`] if they are not; otherwise as [`Batch::as_bytes`].
+    pub fn as_f32(&self) -> Result<&[f32], FeedError> {
         self.view(Dtype::Float32)
     }
 
     /// The elements, if they are uint8.
-    pub fn as_u8(&self) -> Option<&[u8]> {
+    ///
+    /// # Errors
+    /// As [`Batch::as_f32`].
+    pub fn as_u8(&self) -> Result<&[u8], FeedError> {
         self.view(Dtype::Uint8)
     }
 
     /// The elements, if they are float16.
-    pub fn as_f16(&self) -> Option<&[f16]> {
+    ///
+    /// # Errors
+    /// As [`Batch::as_f32`].
+    pub fn as_f16(&self) -> Result<&[f16], FeedError> {
         self.view(Dtype::Float16)
     }
 
     /// The elements, if they are bfloat16.
-    pub fn as_bf16(&self) -> Option<&[bf16]> {
+    ///
+    /// # Errors
+    /// As [`Batch::as_f32`].
+    pub fn as_bf16(&self) -> Result<&[bf16], FeedError> {
         self.view(Dtype::Bfloat16)
     }
 
@@ -196,11 +220,14 @@ impl Batch {
         self.prepared
     }
 
-    fn view<T: Plain>(&self, dtype: Dtype) -> Option<&[T]> {
-        if self.tensor.dtype != dtype {
-            return None;
+    fn view<T: Plain>(&self, asked: Dtype) -> Result<&[T], FeedError> {
+        let dtype = self.tensor.dtype;
+        if dtype != asked {
+            return Err(FeedError::Dtype { asked, dtype });
         }
-        elements(self.as_bytes())
+        elements(self.as_bytes()?).ok_or_else(|| FeedError::Unreadable {
+            reason: format!("its memory does not lie as {dtype} has to"),
+        })
     }
 }
 
@@ -233,6 +260,16 @@ mod tests {
 
     fn batch(shape: [usize; 4], dtype: Dtype, bytes: usize, samples: usize) -> Result<Batch, FeedError> {
         gst::init().unwrap();
+        let contents = (0..bytes).map(|byte| byte as u8).collect::<Vec<_>>();
+        batch_of(gst::Buffer::from_slice(contents), shape, dtype, samples)
+    }
+
+    fn batch_of(
+        buffer: gst::Buffer,
+        shape: [usize; 4],
+        dtype: Dtype,
+        samples: usize,
+    ) -> Result<Batch, FeedError> {
         let tensor = Tensor {
             shape,
             dtype,
@@ -251,20 +288,61 @@ mod tests {
             source_height: vec![480; samples],
             ..BatchMeta::default()
         };
-        let contents = (0..bytes).map(|byte| byte as u8).collect::<Vec<_>>();
-        Batch::new(gst::Buffer::from_slice(contents), Arc::new(tensor), meta)
+        Batch::new(buffer, Arc::new(tensor), meta)
     }
 
     #[test]
     fn elements_are_of_the_batchs_own_type_only() {
         let batch = batch([1, 1, 2, 3], Dtype::Float16, 12, 1).unwrap();
         assert_eq!(batch.as_f16().unwrap()[1], f16::from_bits(0x0302));
-        assert!(batch.as_bf16().is_none() && batch.as_f32().is_none() && batch.as_u8().is_none());
-        assert_eq!(batch.as_bytes().len(), 12);
+        let error = batch.as_f32().unwrap_err().to_string();
+        assert!(error.contains("float32") && error.contains("float16"), "{error}");
+        assert!(batch.as_bf16().is_err() && batch.as_u8().is_err());
+        assert_eq!(batch.as_bytes().unwrap().len(), 12);
         let sample = &batch.samples()[0];
         assert_eq!(sample.path().unwrap(), std::path::Path::new("/a b"));
         assert_eq!((sample.replaced_from, sample.pad), (None, true));
         assert_eq!((batch.epoch(), batch.number()), (3, 2));
+    }
+
+    #[test]
+    fn nothing_is_mapped_before_the_bytes_are_asked_for() {
+        gst::init().unwrap();
+        let memory = gst::Memory::from_mut_slice(vec![7u8; 3]);
+        let mut buffer = gst::Buffer::new();
+        buffer.get_mut().unwrap().append_memory(memory);
+        let memory = buffer.peek_memory(0).as_mut_ptr();
+        let mut info = std::mem::MaybeUninit::uninit();
+        // Somebody writes: it cannot be read meanwhile.
+        // SAFETY: `buffer`, and then the batch, keeps the memory alive until it is unmapped below.
+        let writing = unsafe { gst::ffi::gst_memory_map(memory, info.as_mut_ptr(), gst::ffi::GST_MAP_WRITE) };
+        assert_ne!(writing, glib::ffi::GFALSE);
+        let batch = batch_of(buffer, [1, 1, 1, 3], Dtype::Uint8, 1).unwrap();
+        let error = batch.as_u8().unwrap_err();
+        assert!(matches!(error, FeedError::Unreadable { .. }), "{error}");
+        // SAFETY: mapped above, by this function alone.
+        unsafe { gst::ffi::gst_memory_unmap(memory, info.as_mut_ptr()) };
+        assert_eq!(batch.as_u8().unwrap(), [7, 7, 7], "a failure is not kept");
+    }
+
+    #[test]
+    fn all_threads_see_one_view() {
+        gst::init().unwrap();
+        // Of two memories, which are put together each time that they are mapped.
+        let mut buffer = gst::Buffer::from_slice([1u8, 2, 3]);
+        buffer.append(gst::Buffer::from_slice([4u8, 5, 6]));
+        let batch = batch_of(buffer, [1, 1, 2, 3], Dtype::Uint8, 1).unwrap();
+        let start = std::sync::Barrier::new(8);
+        let ask = || {
+            start.wait();
+            batch.as_bytes().unwrap()
+        };
+        let views: Vec<&[u8]> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..8).map(|_| scope.spawn(ask)).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        assert_eq!(views[0], [1, 2, 3, 4, 5, 6]);
+        assert!(views.iter().all(|view| std::ptr::eq(*view, views[0])));
     }
 
     #[test]

@@ -37,7 +37,7 @@ use crate::tensor::{CHANNELS, Dtype, Layout};
 /// for epoch in feed.epochs() {
 ///     for batch in epoch? {
 ///         let batch = batch?;
-///         assert!(batch.as_f16().is_some());
+///         assert!(batch.as_f16().is_ok());
 ///     }
 ///     // Validate here: the next epoch is prepared in the meantime.
 /// }

@@ -2,6 +2,8 @@
 
 use gst::prelude::*;
 
+use crate::tensor::Dtype;
+
 /// Why a feed, an epoch or a batch cannot be had.
 ///
 /// A [`Stream`](FeedError::Stream) error is final: the feed stays failed. After [`Prepare`](FeedError::Prepare) and
@@ -62,6 +64,22 @@ pub enum FeedError {
     #[error("a batch cannot be read: {reason}; leave the elements of the feed's pipeline as they are")]
     Batch {
         /// What is missing.
+        reason: String,
+    },
+    /// The values of a batch are of another type than was asked for.
+    #[error(
+        "the values of the batch are {dtype}, not {asked}: ask for those, or choose another `dtype` for the feed"
+    )]
+    Dtype {
+        /// What was asked for.
+        asked: Dtype,
+        /// What they are.
+        dtype: Dtype,
+    },
+    /// The values of a batch cannot be read by the host, as where there is no room for a copy of device memory.
+    #[error("the values of a batch cannot be read: {reason}; GST_DEBUG=3 shows what its memory says")]
+    Unreadable {
+        /// What was tried.
         reason: String,
     },
     /// The elements refused to go to the end of an epoch that was broken off.

@@ -15,8 +15,8 @@
 //! for epoch in training.epochs() {
 //!     for batch in epoch? {
 //!         let batch = batch?;
-//!         let (values, samples) = (batch.as_f32(), batch.samples());
-//!         assert_eq!(values.map(<[f32]>::len), Some(samples.len() * 32 * 32 * 3));
+//!         let (values, samples) = (batch.as_f32()?, batch.samples());
+//!         assert_eq!(values.len(), samples.len() * 32 * 32 * 3);
 //!     }
 //!     if let Some(pass) = passes.next() {
 //!         for batch in pass? {

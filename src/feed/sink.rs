@@ -131,7 +131,7 @@ mod imp {
 
         fn pad_templates() -> &'static [gst::PadTemplate] {
             static TEMPLATES: LazyLock<Vec<gst::PadTemplate>> = LazyLock::new(|| {
-                let caps = gst::Caps::new_empty_simple("other/tensors");
+                let caps = crate::elements::cuda::batch_caps();
                 gst::PadTemplate::new("sink", gst::PadDirection::Sink, gst::PadPresence::Always, &caps)
                     .into_iter()
                     .collect()

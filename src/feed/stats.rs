@@ -36,12 +36,16 @@ pub struct FeedStats {
 pub struct BufferStats {
     /// Buffers (batches, or frames: as the builder's `hold` says) held now.
     pub buffers: u64,
-    /// Their bytes.
+    /// Their bytes, on the host and on devices.
     pub bytes: u64,
+    /// Those of them that are on devices.
+    pub device_bytes: u64,
     /// The most buffers that were held.
     pub max_buffers: u64,
     /// The most bytes that were held.
     pub max_bytes: u64,
+    /// The most bytes that were held on devices.
+    pub max_device_bytes: u64,
     /// Epochs that were allowed to be prepared before they were asked for.
     pub prepared: u64,
     /// Epochs of which what was prepared has been thrown away, because the recipe had changed.
@@ -60,8 +64,10 @@ impl BufferStats {
         Self {
             buffers: number("level-buffers"),
             bytes: number("level-bytes"),
+            device_bytes: number("level-device-bytes"),
             max_buffers: number("high-water-buffers"),
             max_bytes: number("high-water-bytes"),
+            max_device_bytes: number("high-water-device-bytes"),
             prepared: number("prepared"),
             invalidated: number("invalidated"),
             prefetch_active: buffer.property("prefetch-active"),

@@ -37,6 +37,27 @@ pub fn device(ordinal: usize) -> Option<Arc<Device>> {
     }
 }
 
+/// Whether there is a device; a test that needs one and has none says so.
+#[track_caller]
+pub fn is_there() -> bool {
+    device(0).is_some()
+}
+
+/// Whether there is a device and GStreamer has all of `elements`.
+#[track_caller]
+pub fn has(elements: &[&str]) -> bool {
+    if !is_there() {
+        return false;
+    }
+    super::pipeline::init();
+    let missing = |element: &&&str| gst::ElementFactory::find(element).is_none();
+    let missing: Vec<_> = elements.iter().filter(missing).collect();
+    if !missing.is_empty() {
+        println!("not run: GStreamer has no {missing:?}");
+    }
+    missing.is_empty()
+}
+
 /// Does `work` with the first device, beside other tests.
 #[track_caller]
 pub fn on_gpu(work: impl FnOnce(&Arc<Device>) + Send + 'static) {
@@ -45,6 +66,19 @@ pub fn on_gpu(work: impl FnOnce(&Arc<Device>) + Send + 'static) {
         // Moved, so that nothing of the test is left behind when it ends.
         within(LIMIT, move || work(&device));
     }
+}
+
+/// The elements that bring frames to the device and back.
+pub const NVCODEC: [&str; 2] = ["cudaupload", "cudadownload"];
+
+/// Does `work` where there is a GPU and GStreamer has all of `elements`.
+#[track_caller]
+pub fn with(elements: &'static [&'static str], work: impl FnOnce() + Send + 'static) {
+    on_gpu(move |_| {
+        if has(elements) {
+            work();
+        }
+    });
 }
 
 /// Does `work` while no other test of this process uses the first `devices` devices; it opens them itself.

@@ -9,6 +9,7 @@ pub mod buffered;
 pub mod cases;
 pub mod data;
 pub mod feed;
+pub mod frames;
 pub mod gpu;
 pub mod pipeline;
 pub mod process;

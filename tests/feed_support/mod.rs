@@ -44,7 +44,7 @@ pub fn seen(batch: &epochfeed::Batch) -> Seen {
             .collect(),
         gains: batch.samples().iter().map(gains).collect(),
         state: batch.state().to_owned(),
-        bytes: batch.as_bytes().to_vec(),
+        bytes: batch.as_bytes().unwrap().to_vec(),
     }
 }
 

@@ -63,7 +63,7 @@ fn seen(batch: &Batch) -> consumer::Batch {
     consumer::Batch {
         epoch: batch.epoch(),
         samples: samples.collect(),
-        digest: crc32fast::hash(batch.as_bytes()),
+        digest: crc32fast::hash(batch.as_bytes().unwrap()),
         state: batch.state().to_owned(),
     }
 }

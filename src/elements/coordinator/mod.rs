@@ -35,6 +35,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 
 use gst::prelude::*;
 
+use super::cuda::FrameAllocator;
 use crate::sampler::{Order, Receipt, State};
 
 use boundary::Boundary;
@@ -92,6 +93,8 @@ struct Inner {
     last: Option<u64>,
     /// Who says what the current settings of an element come to; see [`Coordinator::recipe`].
     recipes: BTreeMap<&'static str, Weak<Recipe>>,
+    /// Where frames are made best, if a packer has said so; see [`Registration::offers`].
+    frames: Option<glib::WeakRef<FrameAllocator>>,
     /// A consumer has said that it may stop in the middle of an epoch.
     step_bound: bool,
     /// The recipes under which epochs were prepared that are not delivered yet; `None` if it changed meanwhile.
@@ -530,6 +533,11 @@ impl Coordinator {
     /// How many of an epoch's first frames are needed until its end. A run that resumes inside the epoch sends them again.
     pub fn kept(&self) -> usize {
         self.lock().kept
+    }
+
+    /// Where frames are made best, while the packer that said so runs.
+    pub fn frames(&self) -> Option<FrameAllocator> {
+        self.lock().frames.as_ref()?.upgrade()
     }
 
     /// Whether an element of `stage` is registered.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use gst::prelude::*;
 
+use super::super::cuda::FrameAllocator;
 use super::super::epoch_end::EpochEnd;
 use super::super::meta::SampleMeta;
 use super::{Coordinator, Stage, Taken};
@@ -72,6 +73,12 @@ impl Registration {
         }
         let state = self.coordinator.state_at(sample.epoch, Taken::up_to(sample));
         self.acknowledge(sample.epoch, &state.unwrap_or_default())
+    }
+
+    /// Says that this element, a packer, takes frames best from `frames`. It keeps them; whoever makes frames asks for each
+    /// with [`Coordinator::frames`].
+    pub fn offers(&self, frames: &FrameAllocator) {
+        self.coordinator.lock().frames = Some(frames.downgrade());
     }
 
     /// Says that this element, a packer, needs the first `frames` of an epoch until its end.

@@ -102,12 +102,12 @@ struct Shared {
 pub struct EpochBuffer {
     #[property(name = "prefetch", get, set, type = Prefetch, member = prefetch, nick = "Prefetch", blurb = "What may be prepared before it is asked for", mutable_ready, builder(Prefetch::default()))]
     #[property(name = "max-buffers", get, set, type = u32, member = max_buffers, minimum = 1, default = 256, nick = "Maximum buffers", blurb = "How many buffers are held at most", mutable_ready)]
-    #[property(name = "max-bytes", get, set, type = u64, member = max_bytes, minimum = 1, default = 1 << 30, nick = "Maximum bytes", blurb = "How many bytes are held at most; one buffer is always admitted", mutable_ready)]
+    #[property(name = "max-bytes", get, set, type = u64, member = max_bytes, minimum = 1, default = 1 << 30, nick = "Maximum bytes", blurb = "How many bytes are held at most, on the host and on devices; one buffer is always admitted", mutable_ready)]
     settings: Mutex<Settings>,
     #[property(name = "prefetch-active", get = Self::prefetch_active, type = bool, nick = "Prefetch active", blurb = "Whether the next epoch is prepared before it is asked for")]
     #[property(name = "prefetch-reason", get = Self::prefetch_reason, type = PrefetchReason, nick = "Prefetch reason", blurb = "Why it is, or is not", builder(PrefetchReason::default()))]
     registration: Mutex<Option<Arc<Registration>>>,
-    #[property(name = "stats", get = Self::stats, type = Statistics, nick = "Statistics", blurb = "Buffers and bytes held and the most that were; epochs prepared, taken, invalidated, failed; nanoseconds starved, blocked and waited at boundaries")]
+    #[property(name = "stats", get = Self::stats, type = Statistics, nick = "Statistics", blurb = "Buffers, bytes and bytes on devices held and the most that were; epochs prepared, taken, invalidated, failed; nanoseconds starved, blocked and waited at boundaries")]
     shared: Arc<Shared>,
     /// Keeps the coordinator's door to this element open.
     listener: Mutex<Option<Arc<Listener>>>,
@@ -188,16 +188,17 @@ impl EpochBuffer {
 
     fn stats(&self) -> Statistics {
         let state = self.shared.lock();
-        let (buffers, bytes) = state.store.level();
-        let (max_buffers, max_bytes) = (state.store.max_buffers, state.store.max_bytes);
+        let (level, most) = (state.store.level(), state.store.most());
         let stats = state.stats;
         drop(state);
         Statistics(
             gst::Structure::builder("epochbuffer-stats")
-                .field("level-buffers", buffers)
-                .field("level-bytes", bytes)
-                .field("high-water-buffers", max_buffers)
-                .field("high-water-bytes", max_bytes)
+                .field("level-buffers", level.buffers)
+                .field("level-bytes", level.bytes)
+                .field("level-device-bytes", level.device_bytes)
+                .field("high-water-buffers", most.buffers)
+                .field("high-water-bytes", most.bytes)
+                .field("high-water-device-bytes", most.device_bytes)
                 .field("boundary-waits", stats.waits)
                 .field("boundary-wait-last-ns", stats.wait_last)
                 .field("boundary-wait-min-ns", stats.wait_min)

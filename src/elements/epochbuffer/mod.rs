@@ -10,8 +10,9 @@
  * stay in memory during validation.
  *
  * Before hsvquantize the element holds frames, which are light and still have to be packed; behind nhwcpack it holds
- * batches, which are ready. At most `max-buffers` and `max-bytes` are held; one buffer is always admitted. There is one
- * epochbuffer behind an epochsrc; a second one is refused.
+ * batches, which are ready. At most `max-buffers` and `max-bytes` are held, on the host and on devices together; one
+ * buffer is always admitted. `stats` says how many of the bytes are a device's. There is one epochbuffer behind an
+ * epochsrc; a second one is refused.
  *
  * An epoch that was prepared and is never taken leaves no trace: its receipt is part of no state. What was prepared
  * with other settings than the current ones is thrown away and prepared again; when preparing fails, the current epoch

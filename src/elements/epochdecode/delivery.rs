@@ -220,7 +220,13 @@ impl EpochDecode {
         let content = OpenSample::open(path).read().ok()?;
         let (options, output) = (self.options()?, self.output(place).ok()?);
         gst::debug!(CAT, imp = self, "Read again: {}", faults::describe(&place.sample));
-        job::decode(gst::Buffer::from_mut_slice(content).as_ref(), &options, &output).ok()
+        job::decode(
+            gst::Buffer::from_mut_slice(content).as_ref(),
+            None,
+            &options,
+            &output,
+        )
+        .ok()
     }
 
     /// Applies the policy to a sample that cannot be used.

@@ -49,6 +49,8 @@ struct Active {
     output: Option<Arc<Output>>,
     /// It is being agreed upon: neither what it was nor what downstream asks for now is sure to come of it.
     agreeing: bool,
+    /// Epoch of the last image, and whether it was sent again.
+    epoch: Option<(u64, bool)>,
     /// Images taken so far: the names of those without a sample meta.
     images: u64,
 }
@@ -137,6 +139,7 @@ impl EpochDecode {
             framerate: DEFAULT_FRAMERATE.into(),
             output: None,
             agreeing: false,
+            epoch: None,
             images: 0,
         });
         *lock(&self.delivery) = Some(Delivery {
@@ -224,7 +227,8 @@ impl EpochDecode {
             let own_size = active.options.fit == crate::decode::Fit::None;
             (active.framerate, own_size, before)
         };
-        let output = Output::negotiate(&self.src_pad, framerate, own_size).map(Arc::new);
+        let frames = self.registration().and_then(|entry| entry.coordinator().frames());
+        let output = Output::negotiate(&self.src_pad, framerate, own_size, frames).map(Arc::new);
         if let Ok(output) = &output
             && before.is_some_and(|before| before.shape() != output.shape())
             && place.sample.prepared
@@ -249,6 +253,15 @@ impl EpochDecode {
         })
     }
 
+    /// Whether the image at `place` is the first that is delivered of its epoch, in this run.
+    fn begins(&self, place: &Place) -> bool {
+        let run = (place.sample.epoch, place.sample.again);
+        let mut active = lock(&self.active);
+        active
+            .as_mut()
+            .is_none_or(|active| active.epoch.replace(run) != Some(run))
+    }
+
     fn chain(&self, buffer: gst::Buffer) -> Result<gst::FlowSuccess, gst::FlowError> {
         let (workers, ahead, options, bound, number) = {
             let mut active = lock(&self.active);
@@ -270,9 +283,10 @@ impl EpochDecode {
             return Ok(gst::FlowSuccess::Ok);
         }
         let output = self.output(&place)?;
+        let reserved = output.reserve(self.begins(&place));
         let ahead_of = place.sample.prepared.then_some(place.sample.epoch);
         let entry = self.queue.push(Item::Image(place, None))?;
-        let job = job(self.queue.clone(), entry, buffer, options, output);
+        let job = job(self.queue.clone(), entry, buffer, reserved, options, output);
         match (ahead_of, self.registration()) {
             (Some(epoch), Some(registration)) => ahead.spawn(registration.coordinator(), epoch, job),
             _ => workers.spawn(Class::new(Urgency::Demanded, workers::Stage::Decode), job),

@@ -39,11 +39,12 @@ impl Drop for Promise {
     }
 }
 
-/// The job of the entry `number`: decodes `encoded` as `options` say into a frame of `output`.
+/// The job of the entry `number`: decodes `encoded` as `options` say into `reserved`, or into a frame of `output`.
 pub(super) fn job(
     queue: Arc<Queue>,
     number: u64,
     encoded: gst::Buffer,
+    reserved: Option<gst::Buffer>,
     options: Arc<DecodeOptions>,
     output: Arc<Output>,
 ) -> impl FnOnce() + Send + 'static {
@@ -56,7 +57,7 @@ pub(super) fn job(
         // Whole, not field by field: its Drop is the point.
         let mut promise = promise;
         let result = if promise.queue.wants(promise.number) {
-            decode(&encoded, &options, &output)
+            decode(&encoded, reserved, &options, &output)
         } else {
             Err("not wanted any more".to_owned())
         };
@@ -74,16 +75,20 @@ thread_local! {
     static SCRATCH: RefCell<Scratch> = RefCell::default();
 }
 
-/// Decodes `encoded` as `options` say into a frame of `output`.
+/// Decodes `encoded` as `options` say into `reserved`, or into a frame of `output`.
 pub(super) fn decode(
     encoded: &gst::BufferRef,
+    reserved: Option<gst::Buffer>,
     options: &DecodeOptions,
     output: &Output,
 ) -> Result<Decoded, String> {
     let bytes = encoded.map_readable().map_err(|error| error.to_string())?;
     let header = decode::probe(&bytes, options).map_err(|error| error.to_string())?;
     let source = header.oriented_size(options.orientation);
-    let (mut frame, info) = output.frame(source).map_err(|error| error.to_string())?;
+    let (mut frame, info) = match reserved.zip(output.reserved()) {
+        Some((frame, info)) => (frame, info.clone()),
+        None => output.frame(source).map_err(|error| error.to_string())?,
+    };
     let outcome = {
         let frame = frame.make_mut();
         let mut map = gst_video::VideoFrameRef::from_buffer_ref_writable(frame, &info)

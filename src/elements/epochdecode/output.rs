@@ -2,6 +2,8 @@
 
 use gst::prelude::*;
 
+use super::super::cuda::FrameAllocator;
+
 /// The size where downstream does not say.
 const DEFAULT_SIDE: i32 = 640;
 
@@ -15,6 +17,8 @@ pub(super) struct Output {
     framerate: gst::Fraction,
     /// One size for all, with the frames' pool; `None` where each image keeps its own.
     fixed: Option<(gst_video::VideoInfo, gst::BufferPool)>,
+    /// What the packer would have frames from.
+    frames: Option<FrameAllocator>,
 }
 
 impl Output {
@@ -57,6 +61,7 @@ impl Output {
         pad: &gst::Pad,
         framerate: gst::Fraction,
         own_size: bool,
+        frames: Option<FrameAllocator>,
     ) -> Result<Self, glib::BoolError> {
         let info = Self::agree(pad, framerate, own_size)?;
         let fixed = if own_size {
@@ -76,6 +81,7 @@ impl Output {
             format: info.format(),
             framerate: info.fps(),
             fixed,
+            frames,
         })
     }
 
@@ -83,6 +89,26 @@ impl Output {
     pub fn shape(&self) -> Shape {
         let size = self.fixed.as_ref().map(|(info, _)| (info.width(), info.height()));
         (self.format, size)
+    }
+
+    /// The place of the next frame in the order of delivery, where the packer has said where frames should be; with `begins`
+    /// nothing of the batch before is behind it. Without one, [`frame`](Self::frame) makes it when it is decoded: the bytes are
+    /// the same, the packer copies once more.
+    pub fn reserve(&self, begins: bool) -> Option<gst::Buffer> {
+        let frames = self.frames.as_ref()?;
+        let (info, _) = self.fixed.as_ref()?;
+        if begins {
+            frames.begin_batch();
+        }
+        let memory = frames.alloc(info.size(), None).ok()?;
+        let mut frame = gst::Buffer::new();
+        frame.make_mut().append_memory(memory);
+        Some(frame)
+    }
+
+    /// Format and size of what [`reserve`](Self::reserve) gave.
+    pub fn reserved(&self) -> Option<&gst_video::VideoInfo> {
+        self.fixed.as_ref().map(|(info, _)| info)
     }
 
     /// A frame for an image of `size`.

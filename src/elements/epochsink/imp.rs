@@ -540,7 +540,7 @@ impl ElementImpl for EpochSink {
 
     fn pad_templates() -> &'static [gst::PadTemplate] {
         static TEMPLATES: LazyLock<Vec<gst::PadTemplate>> = LazyLock::new(|| {
-            let mut caps = gst::Caps::new_empty_simple("other/tensors");
+            let mut caps = crate::elements::cuda::batch_caps();
             caps.merge(crate::elements::video::plain_caps());
             gst::PadTemplate::new("sink", gst::PadDirection::Sink, gst::PadPresence::Always, &caps)
                 .into_iter()

@@ -1,5 +1,9 @@
-//! Lock order: none of the locks here is held while another is taken, nor over a post.
+//! Lock order: none of the locks here is held while another of them is taken, nor over a post. The stream's is held while
+//! its pixels are worked on.
 #![allow(missing_docs)] // the generated accessors: a property is documented by its blurb
+
+mod epoch;
+mod place;
 
 use std::sync::{Arc, LazyLock, Mutex};
 
@@ -10,14 +14,18 @@ use gst_base::subclass::BaseTransformMode;
 use gst_base::subclass::base_transform::{InputBuffer, PrepareOutputBufferSuccess};
 use gst_base::subclass::prelude::*;
 
-use super::super::coordinator::{self, Registration, Stage};
+use super::super::coordinator::{self, Registration};
+use super::super::device::Wanted;
 use super::super::epoch_end::EpochEnd;
 use super::super::identity;
 use super::super::meta::{GainsMeta, SampleMeta};
+use super::super::path::{Choice, Path, PathReason};
 use super::super::util::{Statistics, lock, nanoseconds_since};
-use super::super::video::{self, GAINS_FEATURE};
+use super::super::{device, gstcuda};
+use super::caps::{self, Pass};
 use super::gains::{Chooser, Settings};
-use crate::color::{Gains, Jitter, fused, native};
+use super::pixels::Pixels;
+use crate::color::Gains;
 
 static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
     gst::DebugCategory::new(
@@ -27,44 +35,12 @@ static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
     )
 });
 
-/// How the pixels are computed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, glib::Enum)]
-#[enum_type(name = "GstHsvQuantizePath")]
-pub enum Path {
-    /// One pass.
-    #[default]
-    #[enum_value(name = "Fused CPU: one read and one write a pixel", nick = "fused-cpu")]
-    FusedCpu,
-    /// A pass an operation.
-    #[enum_value(name = "Native: one pass an operation", nick = "native")]
-    Native,
-}
-
-/// Why the path is what it is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, glib::Enum)]
-#[enum_type(name = "GstHsvQuantizePathReason")]
-pub enum PathReason {
-    /// The fused path runs.
-    #[default]
-    #[enum_value(name = "OK: the fused path runs", nick = "ok")]
-    Ok,
-    /// The property says so.
-    #[enum_value(name = "Fuse off: fuse=false", nick = "fuse-off")]
-    FuseOff,
-}
-
 /// What the negotiated stream looks like.
 struct Stream {
     info: gst_video::VideoInfo,
-    /// nhwcpack does the pixel pass.
-    deferred: bool,
-}
-
-/// This element's name in the recipe.
-const RECIPE: &str = "hsvquantize";
-
-fn settings_hash(settings: &Settings) -> u64 {
-    coordinator::hash([format!("{settings:?}")])
+    pass: Pass,
+    /// Does the pixel pass, unless nhwcpack does.
+    pixels: Option<Pixels>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -76,7 +52,7 @@ struct Stats {
     busy: u64,
 }
 
-#[derive(Default, glib::Properties)]
+#[derive(glib::Properties)]
 #[properties(wrapper_type = super::HsvQuantize)]
 pub struct HsvQuantize {
     #[property(name = "hue", get, set, type = f64, member = hue, minimum = 0.0, maximum = 1.0, default = 0.015, nick = "Hue", blurb = "The hue moves by up to this many turns", mutable_playing)]
@@ -86,6 +62,8 @@ pub struct HsvQuantize {
     #[property(name = "gains", get, set, type = Option<String>, member = gains, nick = "Gains", blurb = "Gains of every frame as \"hue,saturation,value\" instead of drawn ones", mutable_playing)]
     #[property(name = "fuse", get, set, type = bool, member = fuse, default = true, nick = "Fuse", blurb = "Do all operations in one pass over the pixels; the bytes are the same without", mutable_ready)]
     settings: Mutex<Settings>,
+    #[property(name = "device", get, set, type = String, default = Some(device::DEFAULT), nick = "Device", blurb = "Where the pixels are computed when nhwcpack does not follow: auto (cuda:LOCAL_RANK or cuda:0 where that can be used, else the CPU), cpu or cuda:N; the bytes are the same", mutable_ready)]
+    device: Mutex<String>,
     #[property(name = "path", get = Self::path, type = Path, nick = "Path", blurb = "How the pixels are computed", builder(Path::default()))]
     #[property(name = "path-reason", get = Self::path_reason, type = PathReason, nick = "Path reason", blurb = "Why the path is what it is", builder(PathReason::default()))]
     #[property(name = "stats", get = Self::stats, type = Statistics, nick = "Statistics", blurb = "Frames, frames left to nhwcpack, nanoseconds spent on pixels here")]
@@ -96,24 +74,17 @@ pub struct HsvQuantize {
     passed: Mutex<Option<SampleMeta>>,
     /// Keeps the coordinator's knowledge of the recipe alive.
     recipe: Mutex<Option<Arc<coordinator::Recipe>>>,
-    scratch: Mutex<native::Scratch>,
+    /// How and where, as far as that has come out.
+    chosen: Mutex<Option<Choice>>,
 }
 
 impl HsvQuantize {
     fn path(&self) -> Path {
-        if lock(&self.settings).fuse {
-            Path::FusedCpu
-        } else {
-            Path::Native
-        }
+        self.choice().path
     }
 
     fn path_reason(&self) -> PathReason {
-        if lock(&self.settings).fuse {
-            PathReason::Ok
-        } else {
-            PathReason::FuseOff
-        }
+        self.choice().reason
     }
 
     fn stats(&self) -> Statistics {
@@ -125,65 +96,6 @@ impl HsvQuantize {
                 .field("busy-ns", stats.busy)
                 .build(),
         )
-    }
-
-    /// Says how the pixels are computed, and where.
-    fn post_path(&self, deferred: bool) {
-        let nick = |value: &glib::Value| {
-            glib::EnumValue::from_value(value)
-                .map(|(_, value)| value.nick().to_owned())
-                .unwrap_or_default()
-        };
-        let message = gst::message::Element::builder(
-            gst::Structure::builder("epochfeed-path")
-                .field("path", nick(&self.path().to_value()))
-                .field("path-reason", nick(&self.path_reason().to_value()))
-                .field("backend", fused::backend())
-                .field("deferred", deferred)
-                .build(),
-        );
-        let _ = self.obj().post_message(message.src(&*self.obj()).build());
-    }
-
-    /// Registers with the epochsrc upstream, if there is one, and lets it know what the properties are whenever it asks:
-    /// they may change while frames that were made with others are held.
-    fn find_coordinator(&self) {
-        let pad = self.obj().static_pad("sink");
-        let Some(coordinator) = pad.and_then(|pad| coordinator::find(&pad)) else {
-            return;
-        };
-        let element = self.obj().downgrade();
-        let recipe: Arc<coordinator::Recipe> = Arc::new(move || {
-            element.upgrade().map_or(0, |element| {
-                let settings = lock(&element.imp().settings).clone();
-                settings_hash(&settings)
-            })
-        });
-        coordinator.set_recipe(RECIPE, &recipe);
-        *lock(&self.recipe) = Some(recipe);
-        *lock(&self.registration) = Some(Arc::new(coordinator.register(Stage::Color)));
-    }
-
-    /// Where nothing of ours follows, a frame that was pushed counts as consumed.
-    fn acknowledge_passed(&self) {
-        let passed = lock(&self.passed).take();
-        let registration = lock(&self.registration).clone();
-        if let (Some(sample), Some(registration)) = (passed, registration)
-            && let Err(error) = registration.acknowledge_sample(&sample)
-        {
-            error.warn(&*self.obj());
-        }
-    }
-
-    /// The properties may be others than when the frame was read, and again those by the time that its epoch is asked for.
-    fn check_recipe(&self, sample: &SampleMeta, settings: &Settings) {
-        let Some(registration) = lock(&self.registration).clone() else {
-            return;
-        };
-        let coordinator = registration.coordinator();
-        if coordinator.recipe_with(Some((RECIPE, settings_hash(settings)))) != sample.recipe {
-            coordinator.spoil(sample.epoch);
-        }
     }
 
     fn gains(
@@ -203,22 +115,6 @@ impl HsvQuantize {
                 gst::FlowError::Error
             })
     }
-
-    /// Changes the pixels in place.
-    fn jitter(
-        &self,
-        frame: &mut gst::BufferRef,
-        info: &gst_video::VideoInfo,
-        jitter: &Jitter,
-    ) -> Result<(), Box<dyn std::error::Error>> {
-        let mut frame = gst_video::VideoFrameRef::from_buffer_ref_writable(frame, info)?;
-        let mut view = video::view_mut(&mut frame)?;
-        match self.path() {
-            Path::FusedCpu => fused::jitter_frame(&mut view, jitter),
-            Path::Native => native::jitter_frame(&mut view, jitter, &mut lock(&self.scratch)),
-        }
-        Ok(())
-    }
 }
 
 #[glib::object_subclass]
@@ -226,6 +122,19 @@ impl ObjectSubclass for HsvQuantize {
     const NAME: &'static str = "GstHsvQuantize";
     type Type = super::HsvQuantize;
     type ParentType = gst_base::BaseTransform;
+
+    fn new() -> Self {
+        Self {
+            device: Mutex::new(device::DEFAULT.to_owned()),
+            settings: Mutex::default(),
+            stats: Mutex::default(),
+            stream: Mutex::default(),
+            registration: Mutex::default(),
+            passed: Mutex::default(),
+            recipe: Mutex::default(),
+            chosen: Mutex::default(),
+        }
+    }
 }
 
 #[glib::derived_properties]
@@ -248,16 +157,12 @@ impl ElementImpl for HsvQuantize {
 
     fn pad_templates() -> &'static [gst::PadTemplate] {
         static TEMPLATES: LazyLock<Vec<gst::PadTemplate>> = LazyLock::new(|| {
-            let mut source = video::gains_caps();
-            source.merge(video::plain_caps());
+            let template = |name, direction, caps| {
+                gst::PadTemplate::new(name, direction, gst::PadPresence::Always, &caps)
+            };
             [
-                gst::PadTemplate::new(
-                    "sink",
-                    gst::PadDirection::Sink,
-                    gst::PadPresence::Always,
-                    &video::plain_caps(),
-                ),
-                gst::PadTemplate::new("src", gst::PadDirection::Src, gst::PadPresence::Always, &source),
+                template("sink", gst::PadDirection::Sink, caps::sink_template()),
+                template("src", gst::PadDirection::Src, caps::source_template()),
             ]
             .into_iter()
             .flatten()
@@ -275,18 +180,22 @@ impl BaseTransformImpl for HsvQuantize {
     fn start(&self) -> Result<(), gst::ErrorMessage> {
         let settings = lock(&self.settings).clone();
         Chooser::new(&settings).map_err(|error| gst::error_msg!(gst::LibraryError::Settings, ("{error}")))?;
+        self.wanted()
+            .and_then(Wanted::check)
+            .map_err(|error| gst::error_msg!(gst::LibraryError::Settings, ("{error}")))?;
         *lock(&self.stats) = Stats::default();
         self.find_coordinator();
         Ok(())
     }
 
     fn stop(&self) -> Result<(), gst::ErrorMessage> {
-        *lock(&self.stream) = None;
+        let stream = lock(&self.stream).take();
+        drop(stream);
+        *lock(&self.chosen) = None;
         *lock(&self.recipe) = None;
         *lock(&self.passed) = None;
         let registration = lock(&self.registration).take();
         drop(registration);
-        *lock(&self.scratch) = native::Scratch::default();
         Ok(())
     }
 
@@ -309,53 +218,27 @@ impl BaseTransformImpl for HsvQuantize {
         pushed
     }
 
-    /// Plain frames come in; frames with gains beside them, where that may be, or plain ones go out.
     fn transform_caps(
         &self,
         direction: gst::PadDirection,
         caps: &gst::Caps,
         filter: Option<&gst::Caps>,
     ) -> Option<gst::Caps> {
-        let fuse = lock(&self.settings).fuse;
-        let mut plain = gst::Caps::new_empty();
-        let mut with_gains = gst::Caps::new_empty();
-        for (structure, _) in caps.iter_with_features() {
-            plain.make_mut().append_structure(structure.to_owned());
-            with_gains
-                .make_mut()
-                .append_structure_full(structure.to_owned(), Some(video::gains_features()));
-        }
-        let result = if direction == gst::PadDirection::Sink && fuse {
-            with_gains.merge(plain);
-            with_gains
-        } else {
-            plain
-        };
+        let result = caps::transform(direction, caps, self.allowed());
         Some(match filter {
             Some(filter) => filter.intersect_with_mode(&result, gst::CapsIntersectMode::First),
             None => result,
         })
     }
 
-    /// Only a peer that names the feature knows it. One that takes anything (filesink, an appsink without caps), or any
-    /// feature (videoconvert, videorate, and what stands behind them), gets finished pixels.
     fn fixate_caps(
         &self,
         direction: gst::PadDirection,
         caps: &gst::Caps,
         mut othercaps: gst::Caps,
     ) -> gst::Caps {
-        let knows = |pad: gst::Pad| {
-            pad.peer_query_caps(None)
-                .iter_with_features()
-                .any(|(_, features)| !features.is_any() && features.contains(GAINS_FEATURE))
-        };
-        if direction == gst::PadDirection::Sink && !self.obj().static_pad("src").is_some_and(knows) {
-            othercaps = othercaps
-                .iter_with_features()
-                .filter(|(_, features)| !features.contains(GAINS_FEATURE))
-                .map(|(structure, features)| (structure.to_owned(), features.to_owned()))
-                .collect();
+        if direction == gst::PadDirection::Sink && !self.is_deferred_behind() {
+            othercaps = caps::finished(&othercaps);
         }
         self.parent_fixate_caps(direction, caps, othercaps)
     }
@@ -363,14 +246,38 @@ impl BaseTransformImpl for HsvQuantize {
     fn set_caps(&self, incaps: &gst::Caps, outcaps: &gst::Caps) -> Result<(), gst::LoggableError> {
         let info = gst_video::VideoInfo::from_caps(incaps)
             .map_err(|error| gst::loggable_error!(CAT, "Cannot use {incaps}: {error}"))?;
-        let deferred = outcaps
-            .features(0)
-            .is_some_and(|features| features.contains(GAINS_FEATURE));
-        let before = lock(&self.stream).replace(Stream { info, deferred });
-        if before.is_none_or(|before| before.deferred != deferred) {
-            self.post_path(deferred);
+        self.prepare(info, Pass::of(outcaps)).map_err(|error| {
+            // The base class would say no more than that it is not negotiated.
+            self.post_error_message(self.error_message("Frames", &error));
+            gst::loggable_error!(CAT, "{error}")
+        })
+    }
+
+    /// Frames are changed in place: whose memory they should be in is for those behind to say.
+    fn propose_allocation(
+        &self,
+        _decided: Option<&gst::query::Allocation>,
+        query: &mut gst::query::Allocation,
+    ) -> Result<(), gst::LoggableError> {
+        let answered = self
+            .obj()
+            .static_pad("src")
+            .is_some_and(|pad| pad.peer_query(query));
+        if answered {
+            Ok(())
+        } else {
+            Err(gst::loggable_error!(
+                CAT,
+                "Nobody behind has a wish for the memory of frames"
+            ))
         }
-        Ok(())
+    }
+
+    fn query(&self, direction: gst::PadDirection, query: &mut gst::QueryRef) -> bool {
+        if gstcuda::is_asked_for(query) {
+            return self.answer_context(direction, query);
+        }
+        BaseTransformImplExt::parent_query(self, direction, query)
     }
 
     /// The frame itself, or a second handle on its memory: pixels are copied only when they are written here.
@@ -403,24 +310,14 @@ impl BaseTransformImpl for HsvQuantize {
         if let Some(sample) = SampleMeta::get(frame).filter(|sample| sample.prepared) {
             self.check_recipe(&sample, &settings);
         }
-        let (info, deferred) = match &*lock(&self.stream) {
-            Some(stream) => (stream.info.clone(), stream.deferred),
-            None => return Err(gst::FlowError::NotNegotiated),
-        };
-        if deferred {
-            lock(&self.stats).deferred += 1;
-        } else {
-            let start = std::time::Instant::now();
-            self.jitter(frame, &info, &Jitter::from(gains)).map_err(|error| {
-                gst::element_imp_error!(
-                    self,
-                    gst::StreamError::Format,
-                    ("Frame {number} is not what its caps say: {error}"),
-                    ["{info:?}"]
-                );
-                gst::FlowError::Error
-            })?;
-            lock(&self.stats).busy += nanoseconds_since(start);
+        let start = std::time::Instant::now();
+        let done = self.jitter(frame, gains).map_err(|error| {
+            self.post_error_message(self.error_message(&format!("Frame {number}"), &error));
+            gst::FlowError::Error
+        })?;
+        match done {
+            true => lock(&self.stats).busy += nanoseconds_since(start),
+            false => lock(&self.stats).deferred += 1,
         }
         let Gains {
             hue,
@@ -431,7 +328,7 @@ impl BaseTransformImpl for HsvQuantize {
             hue,
             saturation,
             value,
-            applied: !deferred,
+            applied: done,
         }
         .set(frame)
         .map_err(|error| {

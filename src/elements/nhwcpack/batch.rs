@@ -2,10 +2,12 @@
 
 use std::sync::Mutex;
 
+use super::super::cuda::BATCH_FEATURE;
 use super::super::meta::{BatchMeta, GainsMeta, SampleMeta};
 use super::super::util::lock;
 use super::super::video::{self, ViewError};
 use crate::color::{Gains, GainsError, Jitter, fused};
+use crate::cuda::CudaError;
 use crate::tensor::{Dtype, Layout, PackError, PackSpec};
 use crate::workers::{Class, Client, Stage, Urgency};
 
@@ -80,6 +82,10 @@ pub(super) enum BatchError {
     View(#[from] ViewError),
     #[error("{0}")]
     Pack(#[from] PackError),
+    #[error("{0}")]
+    Cuda(#[from] CudaError),
+    #[error("its buffer is not of this element's device memory (a bug; please report it)")]
+    Memory,
 }
 
 /// Caps of a batch of `count` frames of `info`.
@@ -110,6 +116,14 @@ pub(super) fn caps(info: &gst_video::VideoInfo, spec: &PackSpec, count: usize, f
         .field("layout", spec.layout().as_str())
         .field("framerate", framerate)
         .build()
+}
+
+/// The same `caps` for batches in device memory.
+pub(super) fn on_device(caps: &gst::Caps) -> gst::Caps {
+    let mut caps = caps.clone();
+    let features = gst::CapsFeatures::new([BATCH_FEATURE]);
+    caps.make_mut().set_features_simple(Some(features));
+    caps
 }
 
 /// Writes `frames` into `buffer`, one slot each, on the workers and the calling thread, as urgently as said.

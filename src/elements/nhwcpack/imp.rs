@@ -14,11 +14,16 @@ use gst::prelude::*;
 use gst::subclass::prelude::*;
 
 use super::super::coordinator::{self, Registration, Stage};
+use super::super::cuda::BATCH_FEATURE;
+use super::super::device;
+use super::super::device::Wanted;
 use super::super::epoch_end::EpochEnd;
+use super::super::path::{Choice, Path, PathReason};
 use super::super::util::{Statistics, lock, nanoseconds_since};
 use super::super::video::{self, GAINS_FEATURE};
 use super::super::{faults, identity};
 use super::batch::Frame;
+use super::gpu::{Counts, Gpu};
 use super::settings::{Dtype, LastBatch, Layout, Settings};
 use crate::tensor::PackSpec;
 use crate::workers::{self, Client};
@@ -35,6 +40,8 @@ struct Stream {
     /// How many of the epoch's first frames are kept to fill up its last batch.
     kept: usize,
     workers: Client,
+    /// What packs, where that is a GPU.
+    gpu: Option<Gpu>,
     registration: Option<Registration>,
     /// What the frames' caps say, and whether their gains are still to be applied.
     input: Option<(gst_video::VideoInfo, bool)>,
@@ -67,7 +74,9 @@ struct Stats {
     padded: u64,
     /// Frames that wait for their batch.
     level: u64,
-    /// Nanoseconds spent packing.
+    /// What a GPU has done.
+    gpu: Counts,
+    /// Nanoseconds spent packing; on a GPU, spent queueing.
     busy: u64,
     /// Nanoseconds between frames.
     wait_input: u64,
@@ -87,8 +96,12 @@ pub struct NhwcPack {
     #[property(name = "std", get, set, type = Option<String>, member = std, nick = "Standard deviation", blurb = "What the values of each channel are divided by, \"r,g,b\" or one number for all; not with uint8", mutable_ready)]
     #[property(name = "last-batch", get, set, type = LastBatch, member = last_batch, nick = "Last batch", blurb = "What is done with frames that are too few for a batch at the end of an epoch", mutable_ready, builder(LastBatch::default()))]
     #[property(name = "threads", get, set, type = u32, member = threads, maximum = 1024, nick = "Threads", blurb = "How many frames are packed at a time, besides the one on the streaming thread (0 = cores / LOCAL_WORLD_SIZE)", mutable_ready)]
+    #[property(name = "device", get, set, type = String, member = device, default = Some(device::DEFAULT), nick = "Device", blurb = "Where batches are made and are: cpu, cuda:N, or auto (the GPU of this rank where one can be used, else the CPU)", mutable_ready)]
     settings: Mutex<Settings>,
-    #[property(name = "stats", get = Self::stats, type = Statistics, nick = "Statistics", blurb = "Frames, batches, frames dropped, padding, frames waiting; nanoseconds packing and waited for input and output")]
+    #[property(name = "path", get = |this: &Self| lock(&this.choice).path, type = Path, nick = "Path", blurb = "How the pixels are computed", builder(Path::default()))]
+    #[property(name = "path-reason", get = |this: &Self| lock(&this.choice).reason, type = PathReason, nick = "Path reason", blurb = "Why the path is what it is", builder(PathReason::default()))]
+    choice: Mutex<Choice>,
+    #[property(name = "stats", get = Self::stats, type = Statistics, nick = "Statistics", blurb = "Frames, batches, frames dropped, padding, frames waiting; copies to a GPU, launches, frames gathered for a copy; nanoseconds packing and waited for input and output")]
     stats: Mutex<Stats>,
     sink_pad: gst::Pad,
     src_pad: gst::Pad,
@@ -105,6 +118,9 @@ impl NhwcPack {
                 .field("dropped", stats.dropped)
                 .field("padded", stats.padded)
                 .field("level", stats.level)
+                .field("copies", stats.gpu.copies)
+                .field("launches", stats.gpu.launches)
+                .field("staged", stats.gpu.staged)
                 .field("busy-ns", stats.busy)
                 .field("wait-input-ns", stats.wait_input)
                 .field("wait-output-ns", stats.wait_output)
@@ -124,6 +140,10 @@ impl NhwcPack {
         let workers = Client::new(threads)
             .map_err(|error| gst::error_msg!(gst::ResourceError::NoSpaceLeft, ("{error}")))?;
         *lock(&self.stats) = Stats::default();
+        let wanted: Wanted = settings.device.parse().map_err(|error| usage(&error))?;
+        let (gpu, choice) = self.open(wanted, &spec, settings.batch_size)?;
+        *lock(&self.choice) = choice.clone();
+        choice.post(&*self.obj(), false);
         let batch_size = usize::try_from(settings.batch_size).unwrap_or(usize::MAX);
         let kept = match settings.last_batch {
             LastBatch::Pad => batch_size - 1,
@@ -134,6 +154,7 @@ impl NhwcPack {
             batch_size,
             last_batch: settings.last_batch,
             workers,
+            gpu,
             registration: None,
             kept,
             input: None,
@@ -150,6 +171,19 @@ impl NhwcPack {
         });
         self.with_stream((), |stream| self.find_coordinator(stream));
         Ok(())
+    }
+
+    /// What packs on the device that is wanted, and the path that this makes; `auto` falls back to the CPU.
+    fn open(
+        &self,
+        wanted: Wanted,
+        spec: &PackSpec,
+        batch_size: u32,
+    ) -> Result<(Option<Gpu>, Choice), gst::ErrorMessage> {
+        let batch_size = usize::try_from(batch_size).unwrap_or(usize::MAX);
+        wanted
+            .open(|device| Gpu::new(device, spec.clone(), batch_size))
+            .map_err(|error| gst::error_msg!(gst::ResourceError::OpenReadWrite, ("{error}")))
     }
 
     /// This element was linked when the run had begun to read.
@@ -172,6 +206,9 @@ impl NhwcPack {
         };
         let registration = coordinator.register(Stage::Pack);
         registration.keeps(stream.kept);
+        if let Some(gpu) = &stream.gpu {
+            registration.offers(gpu.frames());
+        }
         stream.workers.join(&coordinator);
         stream.registration = Some(registration);
     }
@@ -213,6 +250,9 @@ impl NhwcPack {
             return Ok(gst::FlowSuccess::Ok);
         }
         stream.number += 1;
+        if let Some(gpu) = &mut stream.gpu {
+            gpu.release();
+        }
         {
             let mut stats = lock(&self.stats);
             stats.frames += 1;
@@ -382,9 +422,20 @@ impl NhwcPack {
     }
 
     fn sink_query(&self, query: &mut gst::QueryRef) -> bool {
-        match query.view() {
-            // Frames end here: what downstream would propose is for batches.
-            gst::QueryView::Allocation(_) => false,
+        // hsvquantize asks where the pass is done that it leaves to this element.
+        let choice = lock(&self.choice).clone();
+        if choice.answer(query) {
+            return true;
+        }
+        match query.view_mut() {
+            // Frames end here: what downstream would propose is for batches. A GPU has its own wish.
+            gst::QueryViewMut::Allocation(query) => self.with_stream(false, |stream| {
+                let Some(gpu) = &stream.gpu else {
+                    return false;
+                };
+                query.add_allocation_param(Some(gpu.frames()), gst::AllocationParams::default());
+                true
+            }),
             _ => gst::Pad::query_default(&self.sink_pad, Some(&*self.obj()), query),
         }
     }
@@ -464,6 +515,7 @@ impl ObjectSubclass for NhwcPack {
         let src_pad = gst::Pad::builder_from_template(&template("src")).build();
         Self {
             settings: Mutex::default(),
+            choice: Mutex::default(),
             stats: Mutex::default(),
             sink_pad,
             src_pad,
@@ -512,9 +564,14 @@ impl ElementImpl for NhwcPack {
                 )
                 .field("layout", gst::List::new(["nhwc", "nchw"]))
                 .build();
+            let mut batches = tensors.clone();
+            batches
+                .make_mut()
+                .set_features_simple(Some(gst::CapsFeatures::new([BATCH_FEATURE])));
+            batches.merge(tensors);
             [
                 gst::PadTemplate::new("sink", gst::PadDirection::Sink, gst::PadPresence::Always, &frames),
-                gst::PadTemplate::new("src", gst::PadDirection::Src, gst::PadPresence::Always, &tensors),
+                gst::PadTemplate::new("src", gst::PadDirection::Src, gst::PadPresence::Always, &batches),
             ]
             .into_iter()
             .flatten()

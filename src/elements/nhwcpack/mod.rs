@@ -21,6 +21,7 @@
  * ]| Batches of 8×640×640×3 float16 values.
  */
 mod batch;
+mod gpu;
 mod imp;
 mod settings;
 

@@ -1,3 +1,4 @@
+use super::super::device;
 use crate::tensor::{self, Normalize, PackError, PackSpec};
 
 /// Type of the values.
@@ -78,6 +79,7 @@ pub(super) struct Settings {
     pub std: Option<String>,
     pub last_batch: LastBatch,
     pub threads: u32,
+    pub device: String,
 }
 
 impl Default for Settings {
@@ -90,6 +92,7 @@ impl Default for Settings {
             std: None,
             last_batch: LastBatch::default(),
             threads: 0,
+            device: device::DEFAULT.to_owned(),
         }
     }
 }

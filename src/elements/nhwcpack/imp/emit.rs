@@ -7,22 +7,36 @@ use gst::prelude::*;
 use gst::subclass::prelude::*;
 
 use super::super::super::coordinator::{Registration, Taken};
+use super::super::super::cuda::BatchAllocator;
 use super::super::super::epoch_end::EpochEnd;
 use super::super::super::faults;
 use super::super::super::util::{lock, nanoseconds_since};
-use super::super::batch::{self, Frame};
+use super::super::batch::{self, BatchError, Frame};
+use super::super::gpu::Gpu;
 use super::super::settings::LastBatch;
 use super::{NhwcPack, Stream};
 use crate::workers::Urgency;
 
 impl NhwcPack {
     /// A buffer for a batch of `count` frames of `slot` bytes each.
-    fn buffer(&self, stream: &mut Stream, count: usize, slot: usize) -> Result<gst::Buffer, glib::BoolError> {
+    fn buffer(&self, stream: &mut Stream, count: usize, slot: usize) -> Result<gst::Buffer, BatchError> {
         let too_large =
             || glib::bool_error!("a batch of {count} frames of {slot} bytes is too large for a buffer");
         let size = slot.checked_mul(count).ok_or_else(too_large)?;
+        let batches = stream.gpu.as_ref().map(Gpu::batches);
+        // A device says why it gave nothing.
+        let because = |error: glib::BoolError| {
+            let failure = batches.and_then(BatchAllocator::take_failure);
+            failure.map_or(BatchError::GStreamer(error), BatchError::Cuda)
+        };
         if count != stream.batch_size {
-            return gst::Buffer::with_size(size);
+            let Some(batches) = batches else {
+                return Ok(gst::Buffer::with_size(size)?);
+            };
+            let memory = batches.alloc(size, None).map_err(because)?;
+            let mut buffer = gst::Buffer::new();
+            buffer.make_mut().append_memory(memory);
+            return Ok(buffer);
         }
         let pool = match &stream.pool {
             Some(pool) => pool.clone(),
@@ -31,6 +45,9 @@ impl NhwcPack {
                 let mut config = pool.config();
                 // No maximum: downstream's queues bound how many there are.
                 config.set_params(None, u32::try_from(size).map_err(|_| too_large())?, 0, 0);
+                if let Some(batches) = batches {
+                    config.set_allocator(Some(batches), None);
+                }
                 pool.set_config(config)?;
                 pool.set_active(true)?;
                 stream.pool = Some(pool.clone());
@@ -38,7 +55,7 @@ impl NhwcPack {
             }
         };
         pool.acquire_buffer(None)
-            .map_err(|flow| glib::bool_error!("no buffer to write to: {flow}"))
+            .map_err(|flow| because(glib::bool_error!("no buffer to write to: {flow}")))
     }
 
     /// Packs and pushes what has been gathered. With `end`, nothing comes behind it in its epoch.
@@ -90,24 +107,25 @@ impl NhwcPack {
             .spec
             .sample_bytes(info.width() as usize, info.height() as usize);
         let meta = batch::meta(&frames, stream.batches, state.clone());
-        let made = self
-            .buffer(stream, frames.len(), slot)
-            .map_err(batch::BatchError::from)
-            .and_then(|mut buffer| {
-                let writable = buffer.make_mut();
-                batch::pack(&frames, &info, &stream.spec, &stream.workers, urgency, writable)?;
-                writable.set_pts(first.buffer.pts());
-                let durations = frames.iter().map(|frame| frame.buffer.duration());
-                writable.set_duration(durations.sum::<Option<gst::ClockTime>>());
-                writable.set_offset(first.buffer.offset());
-                if std::mem::take(&mut stream.discont) {
-                    writable.set_flags(gst::BufferFlags::DISCONT);
-                } else {
-                    writable.unset_flags(gst::BufferFlags::DISCONT);
-                }
-                meta.set(writable)?;
-                Ok(buffer)
-            });
+        let made = self.buffer(stream, frames.len(), slot).and_then(|mut buffer| {
+            let writable = buffer.make_mut();
+            let workers = &stream.workers;
+            match &mut stream.gpu {
+                Some(gpu) => gpu.pack(&frames, &info, workers, urgency, writable)?,
+                None => batch::pack(&frames, &info, &stream.spec, workers, urgency, writable)?,
+            }
+            writable.set_pts(first.buffer.pts());
+            let durations = frames.iter().map(|frame| frame.buffer.duration());
+            writable.set_duration(durations.sum::<Option<gst::ClockTime>>());
+            writable.set_offset(first.buffer.offset());
+            if std::mem::take(&mut stream.discont) {
+                writable.set_flags(gst::BufferFlags::DISCONT);
+            } else {
+                writable.unset_flags(gst::BufferFlags::DISCONT);
+            }
+            meta.set(writable)?;
+            Ok(buffer)
+        });
         let buffer = made.map_err(|error| {
             gst::element_imp_error!(
                 self,
@@ -128,10 +146,21 @@ impl NhwcPack {
             let mut stats = lock(&self.stats);
             stats.batches += 1;
             stats.busy += nanoseconds_since(start);
+            stats.gpu = stream.gpu.as_ref().map(Gpu::counts).unwrap_or_default();
         }
 
-        let caps = batch::caps(&info, &stream.spec, count, stream.batch_size);
-        if stream.caps.as_ref() != Some(&caps) {
+        let plain = batch::caps(&info, &stream.spec, count, stream.batch_size);
+        let on_device = stream.gpu.is_some().then(|| batch::on_device(&plain));
+        let known = |caps: &gst::Caps| stream.caps.as_ref() == Some(caps);
+        let sent = known(&plain) || on_device.as_ref().is_some_and(known);
+        // Who does not name the feature, nor takes anything, gets the same memory as if it were plain: mapping it gives the
+        // bytes.
+        let caps = match on_device {
+            _ if sent => stream.caps.clone().unwrap_or(plain),
+            Some(caps) if self.src_pad.peer_query_accept_caps(&caps) => caps,
+            _ => plain,
+        };
+        if !sent {
             if !self.src_pad.push_event(gst::event::Caps::new(&caps)) && !stream.flushing(&self.src_pad) {
                 return Err(self.refused(stream, count, &caps));
             }
