@@ -163,25 +163,38 @@ fn frames_in_cuda_memory_equal_the_cpus() {
     });
 }
 
-/// Without caps filters, as a user writes it: the frames stay on the device.
+/// Without a caps filter cudaupload passes on what its peer takes as it is: the bytes are the same.
 #[test]
-fn frames_stay_in_cuda_memory_by_themselves() {
+fn system_memory_between_nvcodecs_elements() {
+    gpu::with(&gpu::NVCODEC, || {
+        let video = video(30, "RGBA", 640, 480);
+        let found = frames(&format!(
+            "{video} ! cudaupload ! hsvquantize {GAINS} ! cudadownload"
+        ));
+        assert_same(
+            &found,
+            &frames(&format!("{video} ! hsvquantize {GAINS} device=cpu")),
+            "without caps filters",
+        );
+    });
+}
+
+/// Frames that come in CUDA memory leave in it, without being told to.
+#[test]
+fn frames_stay_in_cuda_memory() {
     gpu::with(&gpu::NVCODEC, || {
         let video = video(30, "RGBA", 640, 480);
         let pipeline = Pipeline::playing(&format!(
-            "{video} ! cudaupload ! hsvquantize name=jitter {GAINS} ! cudadownload ! appsink name=sink sync=false"
+            "{video} ! cudaupload ! video/x-raw(memory:CUDAMemory) ! hsvquantize name=jitter {GAINS} ! cudadownload \
+             ! appsink name=sink sync=false"
         ));
         let found = frames_of(&pipeline, "sink");
         for pad in ["sink", "src"] {
-            let caps = pipeline
-                .element("jitter")
-                .static_pad(pad)
-                .unwrap()
-                .current_caps()
-                .unwrap();
+            let pad = pipeline.element("jitter").static_pad(pad).unwrap();
+            let caps = pad.current_caps().unwrap();
             assert!(
                 caps.features(0).unwrap().contains("memory:CUDAMemory"),
-                "{pad}: {caps}"
+                "{pad:?}: {caps}"
             );
         }
         assert_eq!(device(&pipeline), ("fused-cuda".into(), "cuda:0".into()));
