@@ -66,7 +66,7 @@ pub struct PackTimes {
 
 /// Makes batches in device memory of frames in page-locked host memory.
 ///
-/// The calling thread queues and goes on. It waits, for the oldest copy, only where [three](IN_FLIGHT) batches are on their
+/// The calling thread queues and goes on. It waits, for the oldest copy, only where three batches are on their
 /// way: the GPU is behind then.
 #[derive(Debug)]
 pub struct Packer {

@@ -136,7 +136,8 @@ fn jitter(settings: &Settings) -> Result<Option<gst::Element>, FeedError> {
             .real("value", ranges.value)?,
     };
     part.element().set_property("fuse", settings.fuse);
-    Ok(Some(part.element()))
+    // nhwcpack follows: either it has the pixels, on its device, or each operation is a pass of its own on the CPU.
+    Ok(Some(part.text("device", "cpu")?.element()))
 }
 
 fn packer(settings: &Settings) -> Result<gst::Element, FeedError> {
@@ -145,6 +146,7 @@ fn packer(settings: &Settings) -> Result<gst::Element, FeedError> {
         .number("threads", settings.threads.unwrap_or(0).into())?
         .name("dtype", settings.dtype.as_str())?
         .name("layout", settings.layout.as_str())?
+        .text("device", &settings.device)?
         .choice("last-batch", settings.last_batch);
     for (name, values) in [("mean", settings.mean), ("std", settings.std)] {
         if let Some(values) = values {

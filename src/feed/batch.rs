@@ -6,10 +6,12 @@ use std::sync::Arc;
 use half::{bf16, f16};
 use once_cell::sync::OnceCell;
 
+use super::device::DeviceBatch;
 use super::error::FeedError;
 use super::tensor::Tensor;
 use crate::color::Gains;
 use crate::dataset::parse_location;
+use crate::elements::cuda::device_memory;
 use crate::elements::meta::BatchMeta;
 use crate::tensor::{Dtype, Layout};
 
@@ -148,7 +150,14 @@ impl Batch {
         self.tensor.layout
     }
 
-    /// The elements as bytes, in this machine's order. Asking again, on whatever thread, gives the same slice at no cost.
+    /// Where the values lie on a GPU; `None` if they are on the host. See [`Builder::device`](super::Builder::device).
+    pub fn device(&self) -> Option<DeviceBatch<'_>> {
+        let memory = (self.buffer.n_memory() == 1).then(|| self.buffer.peek_memory(0))?;
+        device_memory(memory).map(DeviceBatch::new)
+    }
+
+    /// The elements as bytes, in this machine's order. The first call copies a batch in device memory to the host, waiting for
+    /// it; asking again, on whatever thread, gives the same slice at no cost.
     ///
     /// # Errors
     /// [`FeedError::Unreadable`] where the memory cannot be read by the host. A later call tries again.

@@ -224,6 +224,22 @@ impl Builder {
         self
     }
 
+    /// Where batches are made and are:
+    ///
+    /// - `cpu`, if not said (the element's own default is `auto`): the consumer of a feed is the application, and one that reads
+    ///   the values on the host would only have them copied forth and back;
+    /// - `cuda:N`: the GPU with this number; [`Builder::build`] fails where it cannot be used, naming what is missing;
+    /// - `auto`: the GPU of this rank (the environment variable `LOCAL_RANK`, else the first one) where it can be used, otherwise
+    ///   the CPU. [`Batch::device`](super::Batch::device) tells which it is, and the properties `path` and `path-reason` of the
+    ///   pipeline's `nhwcpack` why.
+    ///
+    /// The values are the same, to the last bit. What is held ready ([`Builder::max_bytes`]) is device memory then, and
+    /// [`Batch::as_f32`](super::Batch::as_f32) and its like copy a batch to the host when they are first called.
+    pub fn device(mut self, device: impl Into<String>) -> Self {
+        self.0.device = device.into();
+        self
+    }
+
     /// Samples a batch, 1 to 65536; 1 if not said.
     pub fn batch_size(mut self, samples: u32) -> Self {
         self.0.batch_size = samples;

@@ -28,6 +28,9 @@
 //! # }
 //! ```
 //!
+//! With [`Builder::device`] batches are made on a GPU and stay there: [`Batch::device`] has the pointer, and orders the
+//! application's stream behind the making. The values are the same.
+//!
 //! # Threads
 //! The pipeline works on threads of its own. A feed has one consumer at a time; it may be any thread, another one for each
 //! batch, but none of the pipeline's own ([`FeedError::StreamingThread`]). The feed, its epochs and its batches can be dropped on
@@ -41,6 +44,7 @@ mod batch;
 mod builder;
 mod bus;
 mod core;
+mod device;
 mod epoch;
 mod error;
 mod exchange;
@@ -58,6 +62,7 @@ use gst::prelude::*;
 
 pub use self::batch::{Batch, Sample};
 pub use self::builder::Builder;
+pub use self::device::DeviceBatch;
 pub use self::epoch::{Epoch, Epochs};
 pub use self::error::FeedError;
 pub use self::settings::Hold;

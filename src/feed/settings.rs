@@ -56,6 +56,7 @@ pub(super) struct Settings {
     pub max_errors: Limit,
     pub jitter: Jitter,
     pub fuse: bool,
+    pub device: String,
     pub batch_size: u32,
     pub dtype: Dtype,
     pub layout: Layout,
@@ -93,6 +94,8 @@ impl Settings {
             max_errors: Limit::None,
             jitter: Jitter::Drawn(GainRanges::default()),
             fuse: true,
+            // Not the element's `auto`: the consumer is this program, which reads the bytes unless it says otherwise.
+            device: "cpu".to_owned(),
             batch_size: 1,
             dtype: Dtype::default(),
             layout: Layout::default(),

@@ -416,7 +416,7 @@ impl Coordinator {
     }
 
     /// The consumer leaves `epoch` before its end, so that the next one follows an epoch that was not exhausted
-    /// ([`Sampler::next`]). A flushing seek to the end of `epoch` has to follow: it discards what is on its way, and
+    /// ([`Sampler::next`](crate::sampler::Sampler::next)). A flushing seek to the end of `epoch` has to follow: it discards what is on its way, and
     /// the epoch ends in the stream as every other does.
     pub fn break_off(&self, epoch: u64) {
         self.change(|boundary| boundary.break_off(epoch));

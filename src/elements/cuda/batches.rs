@@ -28,7 +28,7 @@ pub(crate) fn batch_caps() -> gst::Caps {
 }
 
 /// The type of the memory, as `gst_memory_is_type` takes it.
-const MEMORY_TYPE: &std::ffi::CStr = c"EpochfeedCUDA";
+pub(crate) const MEMORY_TYPE: &glib::GStr = glib::gstr!("EpochfeedCUDA");
 
 /// Asks for the device address, as GStreamer's CUDA library does.
 const MAP_CUDA: gst::ffi::GstMapFlags = gst::ffi::GST_MAP_FLAG_LAST << 1;

@@ -7,7 +7,7 @@
 mod batches;
 mod frames;
 
-pub(crate) use batches::batch_caps;
 pub use batches::{BATCH_FEATURE, BatchAllocator, device_memory};
+pub(crate) use batches::{MEMORY_TYPE, batch_caps};
 pub use frames::FrameAllocator;
 pub(crate) use frames::{Header, Slot};

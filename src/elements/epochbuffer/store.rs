@@ -4,8 +4,10 @@ use std::collections::VecDeque;
 
 use glib::{GStr, gstr};
 
+use super::super::cuda::MEMORY_TYPE;
+
 /// Types of memory on a GPU, as their allocators call them: our batches and the frames of GStreamer's CUDA elements.
-const DEVICE_MEMORY: &[&GStr] = &[gstr!("EpochfeedCUDA"), gstr!("gst.cuda.memory")];
+const DEVICE_MEMORY: &[&GStr] = &[MEMORY_TYPE, gstr!("gst.cuda.memory")];
 
 /// How much may be held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

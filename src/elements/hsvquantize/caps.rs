@@ -7,8 +7,8 @@ use super::super::video::{self, GAINS_FEATURE};
 
 /// Frames that come in.
 pub(super) fn sink_template() -> gst::Caps {
-    let mut caps = video::plain_caps();
-    caps.merge(video::cuda_caps());
+    let mut caps = video::cuda_caps();
+    caps.merge(video::plain_caps());
     caps
 }
 
@@ -80,10 +80,11 @@ pub(super) fn transform(direction: gst::PadDirection, caps: &gst::Caps, allowed:
     if direction == gst::PadDirection::Sink && allowed.deferred {
         result.merge(with_gains);
     }
-    result.merge(plain);
+    // First, since cudaupload and cudadownload let either kind through, and one of them stands there for a reason.
     if allowed.cuda {
         result.merge(cuda);
     }
+    result.merge(plain);
     result
 }
 
