@@ -160,8 +160,8 @@ fn memories_that_are_offered() {
     let (system, cuda) = ("memory:SystemMemory", "memory:CUDAMemory");
     let gains = "memory:SystemMemory, meta:EpochfeedGains";
     for properties in ["", "device=auto", "device=cuda:1"] {
-        assert_eq!(features(properties, "sink"), [system, cuda], "{properties}");
-        assert_eq!(features(properties, "src"), [gains, system, cuda], "{properties}");
+        assert_eq!(features(properties, "sink"), [cuda, system], "{properties}");
+        assert_eq!(features(properties, "src"), [gains, cuda, system], "{properties}");
     }
     assert_eq!(features("device=cpu", "sink"), [system]);
     assert_eq!(features("device=cpu", "src"), [gains, system]);

@@ -36,9 +36,8 @@
  * gst-launch-1.0 videotestsrc num-buffers=30 ! hsvquantize gains="0.25,0,-0.2" ! videoconvert ! fakesink
  * ]| Turns the hue of a video by a quarter and darkens it.
  * |[
- * gst-launch-1.0 videotestsrc num-buffers=30 ! video/x-raw,format=RGBA,width=640,height=480 ! cudaupload ! 'video/x-raw(memory:CUDAMemory)' ! hsvquantize ! cudadownload ! fakesink
- * ]| Jitters frames where they are: in the memory of the GPU. Without the caps filter cudaupload would pass on frames in
- * system memory, since this element takes them, too.
+ * gst-launch-1.0 videotestsrc num-buffers=30 ! video/x-raw,format=RGBA,width=640,height=480 ! cudaupload ! hsvquantize ! cudadownload ! fakesink
+ * ]| Jitters frames where they are: in the memory of the GPU.
  * |[
  * gst-launch-1.0 filesrc location=data/photos/000000000001.jpg ! jpegparse ! nvjpegdec ! cudaconvert ! hsvquantize ! cudadownload ! fakesink
  * ]| A photograph that is decoded on the GPU stays there. Its bytes are not those of epochdecode.
