@@ -58,11 +58,12 @@ extern __shared__ uint4 scratch[];
 /// so that each store of the warp is of whole lines. Those of the first `count` threads only.
 ///
 /// The warp's threads all come here, and no larger barrier is needed, because each warp has its own part of the
-/// scratch. (Strides of 3, 6 and 12 words meet no bank twice among the threads that are served together.)
+/// scratch: the same one whatever `C` is, since warps of a block go on from long runs to short ones at different times.
+/// (Strides of 3, 6 and 12 words meet no bank twice among the threads that are served together.)
 template <class C>
 __device__ __forceinline__ void store_lines(const C (&own)[3], C *out, int count) {
     const int lane = threadIdx.x & 31;
-    C *chunks = (C *)scratch + (threadIdx.x - lane) * 3;
+    C *chunks = (C *)(scratch + (threadIdx.x - lane) * 3);
 #pragma unroll
     for (int i = 0; i < 3; i++) {
         chunks[3 * lane + i] = own[i];

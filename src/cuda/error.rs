@@ -74,6 +74,14 @@ pub enum CudaError {
         /// The most.
         limit: usize,
     },
+    /// Not one for each.
+    #[error("{gains} gains were given for {frames} frames: give one for each, or none")]
+    Count {
+        /// As given.
+        gains: usize,
+        /// Of the batch.
+        frames: usize,
+    },
     /// Any other failure of the driver; after some of them, as a fault in a kernel, the context is lost.
     #[error("{what} failed on cuda:{ordinal}: {detail}")]
     Driver {

@@ -139,7 +139,9 @@ pub enum LaunchError {
         expected: usize,
     },
     /// Memory that the device does not have.
-    #[error("{what} is not memory of cuda:{ordinal}: pass device memory of the device that the stream is on")]
+    #[error(
+        "{what}: not on cuda:{ordinal}. Pass memory of the device that the stream is on, not of the host"
+    )]
     NotOnDevice {
         /// `the images`, `the output`, `the gains`.
         what: &'static str,
@@ -301,13 +303,19 @@ impl FusedColor {
 
     /// Whether `pointer` is this device's.
     fn check_place(&self, what: &'static str, pointer: u64) -> Result<(), LaunchError> {
-        let mut ordinal: i32 = -1;
-        let attribute = PointerAttribute::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL;
+        let (mut ordinal, mut kind) = (-1_i32, 0_u32);
+        let of_device = PointerAttribute::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL;
+        // Page-locked memory has a device, too.
+        let of_kind = PointerAttribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
         let known = self.device.run("looking at a pointer", || {
-            // SAFETY: the attribute is an int, and `ordinal` is one.
-            unsafe { sys::cuPointerGetAttribute((&raw mut ordinal).cast(), attribute, pointer) }.result()
+            // SAFETY: both attributes are 32-bit integers, as `ordinal` and `kind` are.
+            unsafe {
+                sys::cuPointerGetAttribute((&raw mut ordinal).cast(), of_device, pointer).result()?;
+                sys::cuPointerGetAttribute((&raw mut kind).cast(), of_kind, pointer).result()
+            }
         });
-        if known.is_err() || usize::try_from(ordinal) != Ok(self.device.ordinal()) {
+        let is_device = kind == sys::CUmemorytype::CU_MEMORYTYPE_DEVICE as u32;
+        if known.is_err() || !is_device || usize::try_from(ordinal) != Ok(self.device.ordinal()) {
             let ordinal = self.device.ordinal();
             return Err(LaunchError::NotOnDevice { what, ordinal });
         }

@@ -186,6 +186,13 @@ impl Packer {
     /// As [`pack`](Self::pack), until what is queued on the copy stream has ended.
     unsafe fn queue(&mut self, batch: &HostBatch, output: &DeviceMemory) -> Result<(), CudaError> {
         let count: usize = batch.runs.iter().map(|run| run.frames).sum();
+        let gains = batch.gains.as_ref().map_or(count, Vec::len);
+        if gains != count {
+            return Err(CudaError::Count { gains, frames: count });
+        }
+        if count == 0 {
+            return Ok(());
+        }
         let header = Self::header_bytes(count);
         let frames_bytes = batch.sample_stride.saturating_mul(count);
         let bytes = header.saturating_add(frames_bytes);
