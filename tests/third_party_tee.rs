@@ -134,6 +134,7 @@ fn flushes_and_restarts_reach_both_branches() {
     let wanted = plain(images.path(), 2);
     for prefetch in ["off", "complete"] {
         let watched = pipeline(images.path(), prefetch, PREVIEW);
+        let preview = watch_preview(&watched);
         watched.start();
         assert_eq!(watched.epoch(), wanted[0]);
         let stopped = watched.stop_at_the_second();
@@ -155,7 +156,12 @@ fn flushes_and_restarts_reach_both_branches() {
         assert_eq!(watched.epoch(), wanted[1][2..], "{prefetch}");
         if prefetch == "complete" {
             watched.until("level-buffers", PHOTOS as u64);
-            let preview = watch_preview(&watched);
+            // The preview may be behind: what was prepared before the change is to be past it.
+            let mut prepared = 0;
+            while prepared < PHOTOS {
+                let seen = preview.recv_timeout(LIMIT).unwrap();
+                prepared += usize::from(matches!(seen, Seen::Batch(2, ..)));
+            }
             watched.pipeline.element("jitter").set_property("hue", 0.5);
             assert!(watched.ask());
             let again = watched.epoch();
