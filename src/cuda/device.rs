@@ -10,11 +10,14 @@ use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use cudarc::driver::sys::{self, CUdevice_attribute_enum as Attribute};
+use cudarc::driver::sys::{self, CUdevice_attribute_enum as Attribute, CUstreamCaptureMode as CaptureMode};
 use cudarc::driver::{CudaContext, DriverError, result};
 
 use super::error::{CudaError, words};
 use super::kernels::Kernels;
+
+/// The CUDA of the oldest driver that has every function that is called here, 11.2.
+const OLDEST: i32 = 11_020;
 
 /// The devices that are open, so that all users of a process share one context and its modules.
 static OPEN: Mutex<Vec<Weak<Device>>> = Mutex::new(Vec::new());
@@ -54,6 +57,16 @@ fn driver() -> Result<(), CudaError> {
     if !unsafe { sys::is_culib_present() } {
         return Err(CudaError::NoDriver {
             detail: "libcuda.so.1 is not found".to_owned(),
+        });
+    }
+    let mut version = 0;
+    // SAFETY: `version` is written only.
+    let asked = unsafe { sys::cuDriverGetVersion(&mut version) }.result();
+    if asked.is_ok() && version < OLDEST {
+        // cudarc would panic over functions that it does not have.
+        let (major, minor) = (version / 1000, version % 1000 / 10);
+        return Err(CudaError::NoDriver {
+            detail: format!("it is for CUDA {major}.{minor}, which is too old"),
         });
     }
     match result::init() {
@@ -266,21 +279,41 @@ impl Device {
 }
 
 /// Puts the thread's current context back when dropped: to a caller who uses CUDA, it says which device is theirs.
-pub(super) struct Current(Option<sys::CUcontext>);
+///
+/// Until then this thread's calls do not count as those that spoil a capture: while a trainer captures a graph, the driver
+/// refuses the queries and allocations of every other thread, and throws the graph away with them. None of the streams here
+/// is part of it: the only ones that could be are [borrowed](super::Stream::borrow).
+pub(super) struct Current {
+    context: Option<sys::CUcontext>,
+    mode: Option<CaptureMode>,
+}
+
+/// Makes `mode` this thread's, and says which it was.
+fn exchange_capture_mode(mut mode: CaptureMode) -> Option<CaptureMode> {
+    // SAFETY: `mode` is a mode before and after.
+    let exchanged = unsafe { sys::cuThreadExchangeStreamCaptureMode(&mut mode) };
+    exchanged.result().is_ok().then_some(mode)
+}
 
 impl Current {
     /// Notes what is current. Only behind [`driver`].
     pub(super) fn save() -> Self {
-        Self(result::ctx::get_current().ok().flatten())
+        Self {
+            context: result::ctx::get_current().ok().flatten(),
+            mode: exchange_capture_mode(CaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED),
+        }
     }
 }
 
 impl Drop for Current {
     fn drop(&mut self) {
-        let handle = self.0.unwrap_or(std::ptr::null_mut());
+        let handle = self.context.unwrap_or(std::ptr::null_mut());
         // SAFETY: null or what was current before, which its owner keeps alive while it is current. Where that fails, the
         // next use says so.
         let _ = unsafe { result::ctx::set_current(handle) };
+        if let Some(mode) = self.mode {
+            exchange_capture_mode(mode);
+        }
     }
 }
 
