@@ -203,7 +203,8 @@ impl DeviceMemory {
         let event = stream.record()?;
         let mut access = self.access();
         // What is past holds nobody up; without this a memory that is read for ever would collect events.
-        access.read.retain(|event| !event.is_done().unwrap_or(true));
+        // One that cannot be asked may not be past.
+        access.read.retain(|event| !event.is_done().unwrap_or(false));
         access.read.push(event);
         Ok(())
     }
