@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use cudarc::driver::sys::{self, CUevent_flags, CUstreamCaptureStatus};
+use cudarc::driver::sys::{self, CUevent_flags, CUresult, CUstreamCaptureStatus};
 use cudarc::driver::{CudaEvent, CudaStream, result};
 
 use super::device::{Current, Device, Restoring};
@@ -122,15 +122,19 @@ impl Stream {
             .map_err(|error| self.device.error("waiting for a stream", error))
     }
 
-    /// Whether the stream is being captured into a graph.
+    /// Whether the stream is being captured into a graph; of the default stream, whether it is locked by a capture of a stream
+    /// that waits for it.
     ///
     /// # Errors
     /// [`CudaError::Driver`].
     pub fn is_capturing(&self) -> Result<bool, CudaError> {
         self.device.run("asking a stream for its capture", || {
             // SAFETY: the stream is alive as long as this handle.
-            unsafe { result::stream::is_capturing(self.stream.cu_stream()) }
-                .map(|status| status != CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE)
+            match unsafe { result::stream::is_capturing(self.stream.cu_stream()) } {
+                Ok(status) => Ok(status != CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE),
+                Err(error) if error.0 == CUresult::CUDA_ERROR_STREAM_CAPTURE_IMPLICIT => Ok(true),
+                Err(error) => Err(error),
+            }
         })
     }
 }
