@@ -20,7 +20,36 @@ use super::kernels::Kernels;
 const OLDEST: i32 = 11_020;
 
 /// The devices that are open, so that all users of a process share one context and its modules.
-static OPEN: Mutex<Vec<Weak<Device>>> = Mutex::new(Vec::new());
+static OPEN: Mutex<Vec<Open>> = Mutex::new(Vec::new());
+
+/// An open device, with what it is found by: a handle on another one, be it for the time of a look, could be the last,
+/// and outlive a context that is not ours.
+struct Open {
+    /// The CUcontext, as a number.
+    context: usize,
+    /// Of a primary context that is held here.
+    primary: Option<usize>,
+    device: Weak<Device>,
+}
+
+impl Open {
+    fn of(device: &Arc<Device>) -> Self {
+        let primary = device.context.is_primary();
+        Self {
+            context: device.context.cu_ctx().addr(),
+            primary: primary.then(|| device.ordinal()),
+            device: Arc::downgrade(device),
+        }
+    }
+
+    /// The device among `open` that `is_it`.
+    fn find(open: &mut Vec<Self>, is_it: impl Fn(&Self) -> bool) -> Option<Arc<Device>> {
+        open.retain(|one| one.device.strong_count() > 0);
+        open.iter()
+            .filter(|one| is_it(one))
+            .find_map(|one| one.device.upgrade())
+    }
+}
 
 /// Contexts of other libraries. cudarc destroys a context with its last handle, and these are not ours to destroy: a
 /// handle of each stays here. It is some words, and one context has one.
@@ -104,12 +133,7 @@ impl Device {
             return Err(CudaError::NoDevice { ordinal, count });
         }
         let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
-        open.retain(|device| device.strong_count() > 0);
-        if let Some(device) = open
-            .iter()
-            .filter_map(Weak::upgrade)
-            .find(|device| device.context.is_primary() && device.ordinal() == ordinal)
-        {
+        if let Some(device) = Open::find(&mut open, |one| one.primary == Some(ordinal)) {
             return Ok(device);
         }
         let before = Current::save();
@@ -120,7 +144,7 @@ impl Device {
         })?;
         let device = Self::of(context)?;
         drop(before);
-        open.push(Arc::downgrade(&device));
+        open.push(Open::of(&device));
         Ok(device)
     }
 
@@ -135,9 +159,7 @@ impl Device {
         driver()?;
         let handle: sys::CUcontext = context.cast();
         let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
-        open.retain(|device| device.strong_count() > 0);
-        let alike = |device: &Arc<Self>| device.context.cu_ctx() == handle;
-        if let Some(device) = open.iter().filter_map(Weak::upgrade).find(alike) {
+        if let Some(device) = Open::find(&mut open, |one| one.context == handle.addr()) {
             return Ok(device);
         }
         let failed = |what, error| CudaError::Driver {
@@ -181,7 +203,7 @@ impl Device {
         };
         let device = Self::of(context)?;
         drop(before);
-        open.push(Arc::downgrade(&device));
+        open.push(Open::of(&device));
         Ok(device)
     }
 
