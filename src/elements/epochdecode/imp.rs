@@ -334,6 +334,10 @@ impl EpochDecode {
                     delivery.again = false;
                     delivery.sent_again = 0;
                 }
+                // What comes next begins a batch, be it of the same epoch.
+                if let Some(active) = &mut *lock(&self.active) {
+                    active.epoch = None;
+                }
                 self.queue.start();
                 done(self.start_task_again() && forwarded)
             }
