@@ -285,8 +285,10 @@ impl Device {
         call: impl FnOnce() -> Result<T, DriverError>,
     ) -> Result<T, CudaError> {
         let _before = Current::save();
-        self.context
-            .bind_to_thread()
+        // Not by cudarc's `bind_to_thread`: what fails when something is dropped it keeps for whoever binds next, and a wait
+        // that is left out for that is a wait too few.
+        // SAFETY: the handle keeps its context alive.
+        unsafe { result::ctx::set_current(self.context.cu_ctx()) }
             .and_then(|()| call())
             .map_err(|error| self.error(what, error))
     }

@@ -234,10 +234,15 @@ impl DeviceMemory {
 
 impl Drop for DeviceMemory {
     fn drop(&mut self) {
-        // The stream frees in its order, so it is to wait for everybody's. Where that fails the context is lost, and its
-        // memory with it.
+        // The stream frees in its order, so it is to wait for everybody's; where it cannot, this thread does. Where that fails
+        // the context is lost, and its memory with it.
         let stream = self.stream.clone();
-        let _ = self.begin_write(&stream);
+        if self.begin_write(&stream).is_err() {
+            let access = self.access();
+            for event in access.written.iter().chain(&access.read) {
+                let _ = event.synchronize();
+            }
+        }
         let slice = self.slice.take();
         // The default stream is that of the current context, which cudarc does not see to here.
         let _ = self.device().run("freeing device memory", || {

@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use cudarc::driver::sys::{self, CUevent_flags, CUresult, CUstreamCaptureStatus};
+use cudarc::driver::sys::{self, CUevent_flags, CUevent_wait_flags, CUresult, CUstreamCaptureStatus};
 use cudarc::driver::{CudaEvent, CudaStream, result};
 
 use super::device::{Current, Device, Restoring};
@@ -105,10 +105,11 @@ impl Stream {
     /// # Errors
     /// [`CudaError::Driver`].
     pub fn wait(&self, event: &Event) -> Result<(), CudaError> {
-        let _before = Current::save();
-        self.stream
-            .wait(&event.event)
-            .map_err(|error| self.device.error("letting a stream wait", error))
+        self.device.run("letting a stream wait", || {
+            let (stream, event) = (self.stream.cu_stream(), event.event.cu_event());
+            // SAFETY: both are alive as long as their handles.
+            unsafe { result::stream::wait_event(stream, event, CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT) }
+        })
     }
 
     /// Waits, on the calling thread, for all that was queued.
@@ -116,10 +117,10 @@ impl Stream {
     /// # Errors
     /// [`CudaError::Driver`]: also for failures of what was queued.
     pub fn synchronize(&self) -> Result<(), CudaError> {
-        let _before = Current::save();
-        self.stream
-            .synchronize()
-            .map_err(|error| self.device.error("waiting for a stream", error))
+        self.device.run("waiting for a stream", || {
+            // SAFETY: the stream is alive as long as this handle.
+            unsafe { result::stream::synchronize(self.stream.cu_stream()) }
+        })
     }
 
     /// Whether the stream is being captured into a graph; of the default stream, whether it is locked by a capture of a stream
@@ -154,8 +155,10 @@ impl Event {
     /// # Errors
     /// As [`Event::is_done`].
     pub fn synchronize(&self) -> Result<(), CudaError> {
-        self.device
-            .run("waiting for an event", || self.event.synchronize())
+        self.device.run("waiting for an event", || {
+            // SAFETY: the event is alive as long as this handle.
+            unsafe { result::event::synchronize(self.event.cu_event()) }
+        })
     }
 
     /// Milliseconds from this event to `end`; waits for both. Both of [`Stream::record_timed`].
