@@ -284,13 +284,13 @@ impl Device {
         what: &'static str,
         call: impl FnOnce() -> Result<T, DriverError>,
     ) -> Result<T, CudaError> {
-        let _before = Current::save();
-        // Not by cudarc's `bind_to_thread`: what fails when something is dropped it keeps for whoever binds next, and a wait
-        // that is left out for that is a wait too few.
-        // SAFETY: the handle keeps its context alive.
-        unsafe { result::ctx::set_current(self.context.cu_ctx()) }
-            .and_then(|()| call())
-            .map_err(|error| self.error(what, error))
+        let _before = self.enter(what)?;
+        call().map_err(|error| self.error(what, error))
+    }
+
+    /// Makes the context current until the result is dropped.
+    pub(super) fn enter(&self, what: &'static str) -> Result<Current, CudaError> {
+        Current::enter(&self.context).map_err(|error| self.error(what, error))
     }
 
     pub(super) fn error(&self, what: &'static str, error: DriverError) -> CudaError {
@@ -327,17 +327,31 @@ impl Current {
             mode: exchange_capture_mode(CaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED),
         }
     }
+
+    /// Notes what is current, and makes `context` so.
+    ///
+    /// Not by cudarc's `bind_to_thread`: what fails when something is dropped it keeps for whoever binds next, and a wait that
+    /// is left out for that is a wait too few.
+    fn enter(context: &CudaContext) -> Result<Self, DriverError> {
+        let mut before = Self::save();
+        // SAFETY: the handle keeps its context alive.
+        unsafe { result::ctx::set_current(context.cu_ctx()) }?;
+        // The driver may want a context for that.
+        let mode = || exchange_capture_mode(CaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED);
+        before.mode = before.mode.or_else(mode);
+        Ok(before)
+    }
 }
 
 impl Drop for Current {
     fn drop(&mut self) {
+        if let Some(mode) = self.mode {
+            exchange_capture_mode(mode);
+        }
         let handle = self.context.unwrap_or(std::ptr::null_mut());
         // SAFETY: null or what was current before, which its owner keeps alive while it is current. Where that fails, the
         // next use says so.
         let _ = unsafe { result::ctx::set_current(handle) };
-        if let Some(mode) = self.mode {
-            exchange_capture_mode(mode);
-        }
     }
 }
 

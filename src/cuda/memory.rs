@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use cudarc::driver::sys::CU_MEMHOSTALLOC_PORTABLE;
 use cudarc::driver::{CudaSlice, DevicePtr, result};
 
-use super::device::{Current, Device, Restoring};
+use super::device::{Device, Restoring};
 use super::error::{CudaError, is_out_of_memory, words};
 use super::stream::{Event, Stream};
 
@@ -32,11 +32,9 @@ impl PinnedMemory {
     /// [`CudaError::OutOfPinned`], [`CudaError::Driver`].
     pub fn new(device: &Arc<Device>, bytes: usize) -> Result<Self, CudaError> {
         let bytes = bytes.max(1);
-        let _before = Current::save();
-        let allocated = device.context.bind_to_thread().and_then(|()| {
-            // SAFETY: the result is zeroed before anyone sees it, and freed once, in Drop.
-            unsafe { result::malloc_host(bytes, CU_MEMHOSTALLOC_PORTABLE) }
-        });
+        let _before = device.enter("allocating page-locked memory")?;
+        // SAFETY: the result is zeroed before anyone sees it, and freed once, in Drop.
+        let allocated = unsafe { result::malloc_host(bytes, CU_MEMHOSTALLOC_PORTABLE) };
         let data = allocated.map_err(|error| CudaError::OutOfPinned {
             wanted: bytes,
             detail: words(error),
@@ -109,7 +107,7 @@ impl DeviceMemory {
     pub fn new(stream: &Stream, bytes: usize) -> Result<Self, CudaError> {
         let bytes = bytes.max(1);
         let device = stream.device();
-        let _before = Current::save();
+        let _before = device.enter("allocating device memory")?;
         // SAFETY: bytes have no invalid values, and Rust never reads these.
         let slice = unsafe { stream.inner().alloc::<u8>(bytes) }.map_err(|error| {
             if is_out_of_memory(error) {

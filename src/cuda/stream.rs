@@ -6,7 +6,7 @@ use std::sync::Arc;
 use cudarc::driver::sys::{self, CUevent_flags, CUevent_wait_flags, CUresult, CUstreamCaptureStatus};
 use cudarc::driver::{CudaEvent, CudaStream, result};
 
-use super::device::{Current, Device, Restoring};
+use super::device::{Device, Restoring};
 use super::error::CudaError;
 
 /// Work of a device that is done in order.
@@ -30,7 +30,7 @@ impl Stream {
     /// # Errors
     /// [`CudaError::Driver`].
     pub fn new(device: &Arc<Device>) -> Result<Self, CudaError> {
-        let _before = Current::save();
+        let _before = device.enter("making a stream")?;
         let stream = device
             .context
             .new_stream()
@@ -89,7 +89,7 @@ impl Stream {
     }
 
     fn record_with(&self, flags: CUevent_flags) -> Result<Event, CudaError> {
-        let _before = Current::save();
+        let _before = self.device.enter("recording an event")?;
         let event = self
             .stream
             .record_event(Some(flags))
