@@ -187,6 +187,23 @@ fn a_batch_is_read_where_it_is() {
     });
 }
 
+/// A graph would read the memory each time that it runs. The one that is being made is not spoilt.
+#[test]
+fn a_batch_is_not_captured() {
+    on_idle_gpu(1, || {
+        let device = Device::open(0).unwrap();
+        let images = scratch();
+        copy_photos(images.path(), 4);
+        let batch = first_batch(&builder(images.path(), "cuda:0").build().unwrap());
+        let stream = Stream::new(&device).unwrap();
+        driver::captured(&stream, || {
+            let read = batch.device().unwrap().read_on(&stream, |_| panic!("queued"));
+            let error = read.unwrap_err().to_string();
+            assert!(error.contains("captured"), "{error}");
+        });
+    });
+}
+
 #[test]
 fn memory_waits_for_its_readers_though_the_batch_is_dropped() {
     on_gpu(|device| {

@@ -10,14 +10,46 @@ use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use cudarc::driver::sys::{self, CUdevice_attribute_enum as Attribute};
+use cudarc::driver::sys::{self, CUdevice_attribute_enum as Attribute, CUstreamCaptureMode as CaptureMode};
 use cudarc::driver::{CudaContext, DriverError, result};
 
 use super::error::{CudaError, words};
 use super::kernels::Kernels;
 
+/// The CUDA of the oldest driver that has every function that is called here, 11.2.
+const OLDEST: i32 = 11_020;
+
 /// The devices that are open, so that all users of a process share one context and its modules.
-static OPEN: Mutex<Vec<Weak<Device>>> = Mutex::new(Vec::new());
+static OPEN: Mutex<Vec<Open>> = Mutex::new(Vec::new());
+
+/// An open device, with what it is found by: a handle on another one, be it for the time of a look, could be the last,
+/// and outlive a context that is not ours.
+struct Open {
+    /// The CUcontext, as a number.
+    context: usize,
+    /// Of a primary context that is held here.
+    primary: Option<usize>,
+    device: Weak<Device>,
+}
+
+impl Open {
+    fn of(device: &Arc<Device>) -> Self {
+        let primary = device.context.is_primary();
+        Self {
+            context: device.context.cu_ctx().addr(),
+            primary: primary.then(|| device.ordinal()),
+            device: Arc::downgrade(device),
+        }
+    }
+
+    /// The device among `open` that `is_it`.
+    fn find(open: &mut Vec<Self>, is_it: impl Fn(&Self) -> bool) -> Option<Arc<Device>> {
+        open.retain(|one| one.device.strong_count() > 0);
+        open.iter()
+            .filter(|one| is_it(one))
+            .find_map(|one| one.device.upgrade())
+    }
+}
 
 /// Contexts of other libraries. cudarc destroys a context with its last handle, and these are not ours to destroy: a
 /// handle of each stays here. It is some words, and one context has one.
@@ -56,6 +88,16 @@ fn driver() -> Result<(), CudaError> {
             detail: "libcuda.so.1 is not found".to_owned(),
         });
     }
+    let mut version = 0;
+    // SAFETY: `version` is written only.
+    let asked = unsafe { sys::cuDriverGetVersion(&mut version) }.result();
+    if asked.is_ok() && version < OLDEST {
+        // cudarc would panic over functions that it does not have.
+        let (major, minor) = (version / 1000, version % 1000 / 10);
+        return Err(CudaError::NoDriver {
+            detail: format!("it is for CUDA {major}.{minor}, which is too old"),
+        });
+    }
     match result::init() {
         Ok(()) => Ok(()),
         Err(error) if error.0 == sys::CUresult::CUDA_ERROR_NO_DEVICE => {
@@ -91,12 +133,7 @@ impl Device {
             return Err(CudaError::NoDevice { ordinal, count });
         }
         let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
-        open.retain(|device| device.strong_count() > 0);
-        if let Some(device) = open
-            .iter()
-            .filter_map(Weak::upgrade)
-            .find(|device| device.context.is_primary() && device.ordinal() == ordinal)
-        {
+        if let Some(device) = Open::find(&mut open, |one| one.primary == Some(ordinal)) {
             return Ok(device);
         }
         let before = Current::save();
@@ -107,7 +144,7 @@ impl Device {
         })?;
         let device = Self::of(context)?;
         drop(before);
-        open.push(Arc::downgrade(&device));
+        open.push(Open::of(&device));
         Ok(device)
     }
 
@@ -122,9 +159,7 @@ impl Device {
         driver()?;
         let handle: sys::CUcontext = context.cast();
         let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
-        open.retain(|device| device.strong_count() > 0);
-        let alike = |device: &Arc<Self>| device.context.cu_ctx() == handle;
-        if let Some(device) = open.iter().filter_map(Weak::upgrade).find(alike) {
+        if let Some(device) = Open::find(&mut open, |one| one.context == handle.addr()) {
             return Ok(device);
         }
         let failed = |what, error| CudaError::Driver {
@@ -168,7 +203,7 @@ impl Device {
         };
         let device = Self::of(context)?;
         drop(before);
-        open.push(Arc::downgrade(&device));
+        open.push(Open::of(&device));
         Ok(device)
     }
 
@@ -249,11 +284,13 @@ impl Device {
         what: &'static str,
         call: impl FnOnce() -> Result<T, DriverError>,
     ) -> Result<T, CudaError> {
-        let _before = Current::save();
-        self.context
-            .bind_to_thread()
-            .and_then(|()| call())
-            .map_err(|error| self.error(what, error))
+        let _before = self.enter(what)?;
+        call().map_err(|error| self.error(what, error))
+    }
+
+    /// Makes the context current until the result is dropped.
+    pub(super) fn enter(&self, what: &'static str) -> Result<Current, CudaError> {
+        Current::enter(&self.context).map_err(|error| self.error(what, error))
     }
 
     pub(super) fn error(&self, what: &'static str, error: DriverError) -> CudaError {
@@ -266,18 +303,52 @@ impl Device {
 }
 
 /// Puts the thread's current context back when dropped: to a caller who uses CUDA, it says which device is theirs.
-pub(super) struct Current(Option<sys::CUcontext>);
+///
+/// Until then this thread's calls do not count as those that spoil a capture: while a trainer captures a graph, the driver
+/// refuses the queries and allocations of every other thread, and throws the graph away with them. None of the streams here
+/// is part of it: the only ones that could be are [borrowed](super::Stream::borrow).
+pub(super) struct Current {
+    context: Option<sys::CUcontext>,
+    mode: Option<CaptureMode>,
+}
+
+/// Makes `mode` this thread's, and says which it was.
+fn exchange_capture_mode(mut mode: CaptureMode) -> Option<CaptureMode> {
+    // SAFETY: `mode` is a mode before and after.
+    let exchanged = unsafe { sys::cuThreadExchangeStreamCaptureMode(&mut mode) };
+    exchanged.result().is_ok().then_some(mode)
+}
 
 impl Current {
     /// Notes what is current. Only behind [`driver`].
     pub(super) fn save() -> Self {
-        Self(result::ctx::get_current().ok().flatten())
+        Self {
+            context: result::ctx::get_current().ok().flatten(),
+            mode: exchange_capture_mode(CaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED),
+        }
+    }
+
+    /// Notes what is current, and makes `context` so.
+    ///
+    /// Not by cudarc's `bind_to_thread`: what fails when something is dropped it keeps for whoever binds next, and a wait that
+    /// is left out for that is a wait too few.
+    fn enter(context: &CudaContext) -> Result<Self, DriverError> {
+        let mut before = Self::save();
+        // SAFETY: the handle keeps its context alive.
+        unsafe { result::ctx::set_current(context.cu_ctx()) }?;
+        // The driver may want a context for that.
+        let mode = || exchange_capture_mode(CaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED);
+        before.mode = before.mode.or_else(mode);
+        Ok(before)
     }
 }
 
 impl Drop for Current {
     fn drop(&mut self) {
-        let handle = self.0.unwrap_or(std::ptr::null_mut());
+        if let Some(mode) = self.mode {
+            exchange_capture_mode(mode);
+        }
+        let handle = self.context.unwrap_or(std::ptr::null_mut());
         // SAFETY: null or what was current before, which its owner keeps alive while it is current. Where that fails, the
         // next use says so.
         let _ = unsafe { result::ctx::set_current(handle) };

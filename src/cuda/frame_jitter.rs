@@ -96,11 +96,14 @@ impl FrameJitter {
             base: first,
             strides: [0, plane_stride.cast_signed(), row as i64],
         };
-        self.upload_gains(gains)?;
-        // SAFETY: the frame is the caller's promise; the gains are ours and in the stream's order. Both are left alone
-        // until the stream is done, below; where waiting fails, the context is lost.
-        unsafe { self.stream.jitter_frames(&frames, self.device_gains.pointer()) }?;
-        self.stream.synchronize()
+        let queued = self.upload_gains(gains).and_then(|()| {
+            // SAFETY: the frame is the caller's promise; the gains are ours and in the stream's order. Both are left alone
+            // until the stream is done, below; where waiting fails, the context is lost.
+            unsafe { self.stream.jitter_frames(&frames, self.device_gains.pointer()) }
+        });
+        // Whatever was queued: the next frame's gains are written where these are read.
+        let waited = self.stream.synchronize();
+        queued.and(waited)
     }
 
     /// Jitters `frame` by way of device memory: up, one launch, down.

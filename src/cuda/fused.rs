@@ -1,6 +1,8 @@
 //! The fused pass for programs that have their pixels in device memory.
+//!
+//! Lock order: that of `Uploads` is taken alone.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cudarc::driver::result;
 use cudarc::driver::sys;
@@ -10,8 +12,8 @@ use super::device::Device;
 use super::error::CudaError;
 use super::kernels::Kernel;
 use super::launch::{Frames, Planes};
-use super::memory::DeviceMemory;
-use super::stream::Stream;
+use super::memory::{DeviceMemory, PinnedMemory};
+use super::stream::{Event, Stream};
 use crate::color::{Gains, PixelFormat};
 use crate::tensor::{Dtype, PackSpec};
 
@@ -55,8 +57,7 @@ impl Images {
 pub enum LaunchGains<'a> {
     /// No jitter: float32 is quantized, uint8 is as it is.
     None,
-    /// One for each sample. They are copied to the device in the order of the stream: 24 bytes a sample, freed behind the
-    /// launch.
+    /// One for each sample. They are copied to the device in the order of the stream, and freed there behind the launch.
     Host(&'a [Gains]),
     /// N × 3 contiguous float64 in device memory.
     Device(DeviceGains),
@@ -155,8 +156,9 @@ pub enum LaunchError {
 
 /// The fused pass: jitter, quantize, restore, normalise, cast and layout in one launch, from device memory to device memory.
 ///
-/// Byte for byte what [`color::fused::pack`](crate::color::fused::pack) gives on the CPU. Nothing is allocated but, for gains in host memory,
-/// 24 bytes a sample in the order of the stream; the calling thread waits for nothing.
+/// Byte for byte what [`color::fused::pack`](crate::color::fused::pack) gives on the CPU. Nothing is allocated but, for gains in host
+/// memory, 24 bytes a sample on the device in the order of the stream, and as many page-locked bytes for each launch whose
+/// gains are not there yet (used again later). The calling thread waits for nothing.
 ///
 /// ```no_run
 /// use epochfeed::color::Gains;
@@ -183,6 +185,43 @@ pub enum LaunchError {
 pub struct FusedColor {
     device: Arc<Device>,
     spec: PackSpec,
+    uploads: Arc<Uploads>,
+}
+
+/// What was uploaded from and may be still.
+#[derive(Debug, Default)]
+struct Uploads(Mutex<Vec<Upload>>);
+
+/// Gains on their way to the device, in memory that a copy is asynchronous from.
+#[derive(Debug)]
+struct Upload {
+    memory: PinnedMemory,
+    /// When they are there.
+    copied: Event,
+}
+
+impl Uploads {
+    fn lock(&self) -> MutexGuard<'_, Vec<Upload>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Memory of at least `bytes` from which all has been copied.
+    fn used(&self, bytes: usize) -> Option<PinnedMemory> {
+        let mut uploads = self.lock();
+        let place = uploads
+            .iter()
+            .position(|upload| upload.memory.len() >= bytes && upload.copied.is_done().unwrap_or(false))?;
+        Some(uploads.swap_remove(place).memory)
+    }
+}
+
+impl Drop for Uploads {
+    fn drop(&mut self) {
+        for upload in self.lock().iter() {
+            // Where waiting fails the context is lost, and nothing copies.
+            let _ = upload.copied.synchronize();
+        }
+    }
 }
 
 /// Images as a kernel takes them.
@@ -203,6 +242,7 @@ impl FusedColor {
         Ok(Self {
             device: device.clone(),
             spec,
+            uploads: Arc::default(),
         })
     }
 
@@ -287,18 +327,41 @@ impl FusedColor {
         Ok(())
     }
 
+    /// Queues the copy of `gains`, and the allocation of where they go to.
     fn upload(&self, stream: &Stream, gains: &[Gains]) -> Result<DeviceMemory, CudaError> {
         let values: Vec<[f64; 3]> = gains
             .iter()
             .map(|gains| [gains.hue, gains.saturation, gains.value])
             .collect();
-        let memory = DeviceMemory::new(stream, size_of_val(values.as_slice()))?;
-        self.device.run("copying the gains", || {
-            // SAFETY: the memory is of that size and fresh in this stream's order. From pageable memory the driver has
-            // taken the bytes when the call returns, so `values` may go.
-            unsafe { result::memcpy_htod_async(memory.pointer(), &values, stream.inner().cu_stream()) }
-        })?;
-        Ok(memory)
+        let bytes = size_of_val(values.as_slice());
+        let target = DeviceMemory::new(stream, bytes)?;
+        let memory = match self.uploads.used(bytes) {
+            Some(memory) => memory,
+            None => PinnedMemory::new(&self.device, bytes)?,
+        };
+        // SAFETY: nobody else has the memory, which is as large and aligned to a page; a copy from it has ended.
+        let place = unsafe {
+            memory
+                .as_ptr()
+                .copy_from_nonoverlapping(values.as_ptr().cast(), bytes);
+            std::slice::from_raw_parts(memory.as_ptr(), bytes)
+        };
+        let queued = self.device.run("copying the gains", || {
+            // SAFETY: the target is of that size and fresh in this stream's order; the memory is kept until the copy has
+            // ended, below.
+            unsafe { result::memcpy_htod_async(target.pointer(), place, stream.inner().cu_stream()) }
+        });
+        match queued.and_then(|()| stream.record()) {
+            Ok(copied) => {
+                self.uploads.lock().push(Upload { memory, copied });
+                Ok(target)
+            }
+            Err(error) => {
+                // It may be under way all the same.
+                let _ = stream.synchronize();
+                Err(error)
+            }
+        }
     }
 
     /// Whether `pointer` is this device's.

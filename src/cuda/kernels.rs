@@ -6,7 +6,7 @@ use cudarc::driver::{CudaFunction, CudaModule};
 use cudarc::nvrtc::Ptx;
 use once_cell::sync::OnceCell;
 
-use super::device::{Current, Device};
+use super::device::Device;
 use super::error::{CudaError, words};
 use crate::tensor::Dtype;
 
@@ -98,7 +98,7 @@ impl Device {
             } else {
                 source.sm52
             };
-            let _before = Current::save();
+            let _before = self.enter("loading the kernels")?;
             self.context
                 .load_module(Ptx::from_src(text))
                 .map_err(|error| self.load_error(error))
@@ -108,7 +108,7 @@ impl Device {
     /// The function of `kernel`; with `any` the one that takes any alignment. Loads its module.
     pub(super) fn function(&self, kernel: Kernel, any: bool) -> Result<CudaFunction, CudaError> {
         let module = self.module(kernel)?;
-        let _before = Current::save();
+        let _before = self.enter("loading the kernels")?;
         module
             .load_function(&kernel.function(any))
             .map_err(|error| self.load_error(error))

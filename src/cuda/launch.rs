@@ -2,7 +2,6 @@
 
 use cudarc::driver::{LaunchConfig, PushKernelArg};
 
-use super::device::Current;
 use super::error::CudaError;
 use super::kernels::Kernel;
 use super::stream::Stream;
@@ -14,7 +13,7 @@ const THREADS: usize = 128;
 /// Bytes of shared memory that each of them exchanges pixels through.
 const SHARED_PER_THREAD: usize = 48;
 /// The grid's second dimension.
-const MAX_BATCH: usize = 65_535;
+pub(super) const MAX_BATCH: usize = 65_535;
 /// Pixel numbers are 32 bits.
 const MAX_PIXELS: usize = (1 << 31) - 1;
 
@@ -136,7 +135,7 @@ impl Stream {
             self.device().multiprocessors(),
         )?;
         let function = self.device().function(kernel, any)?;
-        let _before = Current::save();
+        let _before = self.device().enter("launching a kernel")?;
         let (table, format, nchw) = (0u64, code(input.format), i32::from(spec.layout() == Layout::Nchw));
         let (width, height) = (width as i32, height as i32);
         let normalisation = normalisation(spec);
@@ -178,7 +177,7 @@ impl Stream {
             self.device().multiprocessors(),
         )?;
         let function = self.device().function(kernel, any)?;
-        let _before = Current::save();
+        let _before = self.device().enter("launching a kernel")?;
         let pixels = (width * height) as i64;
         let strides = [3 * pixels, pixels, 1];
         let nchw = i32::from(spec.layout() == Layout::Nchw);
@@ -215,7 +214,7 @@ impl Stream {
             self.device().multiprocessors(),
         )?;
         let function = self.device().function(kernel, any)?;
-        let _before = Current::save();
+        let _before = self.device().enter("launching a kernel")?;
         let (table, format) = (0u64, code(frames.format));
         let (width, height) = (width as i32, height as i32);
         let mut launch = self.inner().launch_builder(&function);

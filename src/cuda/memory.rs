@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use cudarc::driver::sys::CU_MEMHOSTALLOC_PORTABLE;
 use cudarc::driver::{CudaSlice, DevicePtr, result};
 
-use super::device::{Current, Device, Restoring};
+use super::device::{Device, Restoring};
 use super::error::{CudaError, is_out_of_memory, words};
 use super::stream::{Event, Stream};
 
@@ -32,11 +32,9 @@ impl PinnedMemory {
     /// [`CudaError::OutOfPinned`], [`CudaError::Driver`].
     pub fn new(device: &Arc<Device>, bytes: usize) -> Result<Self, CudaError> {
         let bytes = bytes.max(1);
-        let _before = Current::save();
-        let allocated = device.context.bind_to_thread().and_then(|()| {
-            // SAFETY: the result is zeroed before anyone sees it, and freed once, in Drop.
-            unsafe { result::malloc_host(bytes, CU_MEMHOSTALLOC_PORTABLE) }
-        });
+        let _before = device.enter("allocating page-locked memory")?;
+        // SAFETY: the result is zeroed before anyone sees it, and freed once, in Drop.
+        let allocated = unsafe { result::malloc_host(bytes, CU_MEMHOSTALLOC_PORTABLE) };
         let data = allocated.map_err(|error| CudaError::OutOfPinned {
             wanted: bytes,
             detail: words(error),
@@ -109,7 +107,7 @@ impl DeviceMemory {
     pub fn new(stream: &Stream, bytes: usize) -> Result<Self, CudaError> {
         let bytes = bytes.max(1);
         let device = stream.device();
-        let _before = Current::save();
+        let _before = device.enter("allocating device memory")?;
         // SAFETY: bytes have no invalid values, and Rust never reads these.
         let slice = unsafe { stream.inner().alloc::<u8>(bytes) }.map_err(|error| {
             if is_out_of_memory(error) {
@@ -203,7 +201,8 @@ impl DeviceMemory {
         let event = stream.record()?;
         let mut access = self.access();
         // What is past holds nobody up; without this a memory that is read for ever would collect events.
-        access.read.retain(|event| !event.is_done().unwrap_or(true));
+        // One that cannot be asked may not be past.
+        access.read.retain(|event| !event.is_done().unwrap_or(false));
         access.read.push(event);
         Ok(())
     }
@@ -227,16 +226,24 @@ impl DeviceMemory {
             // not begun where this fails.
             unsafe { result::memcpy_dtoh_async(to, self.pointer, stream.inner().cu_stream()) }
         })?;
-        stream.synchronize()
+        match stream.record_for_host() {
+            Ok(copied) => copied.synchronize(),
+            Err(error) => stream.synchronize().and(Err(error)),
+        }
     }
 }
 
 impl Drop for DeviceMemory {
     fn drop(&mut self) {
-        // The stream frees in its order, so it is to wait for everybody's. Where that fails the context is lost, and its
-        // memory with it.
+        // The stream frees in its order, so it is to wait for everybody's; where it cannot, this thread does. Where that fails
+        // the context is lost, and its memory with it.
         let stream = self.stream.clone();
-        let _ = self.begin_write(&stream);
+        if self.begin_write(&stream).is_err() {
+            let access = self.access();
+            for event in access.written.iter().chain(&access.read) {
+                let _ = event.synchronize();
+            }
+        }
         let slice = self.slice.take();
         // The default stream is that of the current context, which cudarc does not see to here.
         let _ = self.device().run("freeing device memory", || {

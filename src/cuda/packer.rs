@@ -9,7 +9,7 @@ use cudarc::driver::result;
 use super::device::Device;
 use super::error::CudaError;
 use super::kernels::Kernel;
-use super::launch::Frames;
+use super::launch::{Frames, MAX_BATCH};
 use super::memory::{DeviceMemory, PinnedMemory};
 use super::stream::{Event, Stream};
 use crate::color::{Gains, PixelFormat};
@@ -87,6 +87,9 @@ pub struct Packer {
 }
 
 impl Packer {
+    /// Frames of a batch, at most.
+    pub const MAX_BATCH: usize = MAX_BATCH;
+
     /// For batches as `spec` says. Loads the kernels.
     ///
     /// # Errors
@@ -151,7 +154,7 @@ impl Packer {
         self.release()?;
         // SAFETY: the caller's promise.
         let queued = unsafe { self.queue(&batch, output) };
-        let ended = self.copy.record();
+        let ended = self.copy.record_for_host();
         match (queued, ended) {
             (Ok(()), Ok(ended)) => {
                 self.pending.push_back((ended, batch.keep));

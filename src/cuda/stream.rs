@@ -3,10 +3,10 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use cudarc::driver::sys::{self, CUevent_flags, CUstreamCaptureStatus};
+use cudarc::driver::sys::{self, CUevent_flags, CUevent_wait_flags, CUresult, CUstreamCaptureStatus};
 use cudarc::driver::{CudaEvent, CudaStream, result};
 
-use super::device::{Current, Device, Restoring};
+use super::device::{Device, Restoring};
 use super::error::CudaError;
 
 /// Work of a device that is done in order.
@@ -30,7 +30,7 @@ impl Stream {
     /// # Errors
     /// [`CudaError::Driver`].
     pub fn new(device: &Arc<Device>) -> Result<Self, CudaError> {
-        let _before = Current::save();
+        let _before = device.enter("making a stream")?;
         let stream = device
             .context
             .new_stream()
@@ -80,6 +80,12 @@ impl Stream {
         self.record_with(CUevent_flags::CU_EVENT_DISABLE_TIMING)
     }
 
+    /// Marks where the stream's work is now, for a thread that waits for it: [`Event::synchronize`] sleeps, while for another
+    /// event it would keep a core busy that others need.
+    pub(super) fn record_for_host(&self) -> Result<Event, CudaError> {
+        self.record_with(CUevent_flags::CU_EVENT_BLOCKING_SYNC)
+    }
+
     /// Marks where the stream's work is now, for [`Event::elapsed_ms`].
     ///
     /// # Errors
@@ -89,7 +95,7 @@ impl Stream {
     }
 
     fn record_with(&self, flags: CUevent_flags) -> Result<Event, CudaError> {
-        let _before = Current::save();
+        let _before = self.device.enter("recording an event")?;
         let event = self
             .stream
             .record_event(Some(flags))
@@ -105,10 +111,11 @@ impl Stream {
     /// # Errors
     /// [`CudaError::Driver`].
     pub fn wait(&self, event: &Event) -> Result<(), CudaError> {
-        let _before = Current::save();
-        self.stream
-            .wait(&event.event)
-            .map_err(|error| self.device.error("letting a stream wait", error))
+        self.device.run("letting a stream wait", || {
+            let (stream, event) = (self.stream.cu_stream(), event.event.cu_event());
+            // SAFETY: both are alive as long as their handles.
+            unsafe { result::stream::wait_event(stream, event, CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT) }
+        })
     }
 
     /// Waits, on the calling thread, for all that was queued.
@@ -116,21 +123,25 @@ impl Stream {
     /// # Errors
     /// [`CudaError::Driver`]: also for failures of what was queued.
     pub fn synchronize(&self) -> Result<(), CudaError> {
-        let _before = Current::save();
-        self.stream
-            .synchronize()
-            .map_err(|error| self.device.error("waiting for a stream", error))
+        self.device.run("waiting for a stream", || {
+            // SAFETY: the stream is alive as long as this handle.
+            unsafe { result::stream::synchronize(self.stream.cu_stream()) }
+        })
     }
 
-    /// Whether the stream is being captured into a graph.
+    /// Whether the stream is being captured into a graph; of the default stream, whether it is locked by a capture of a stream
+    /// that waits for it.
     ///
     /// # Errors
     /// [`CudaError::Driver`].
     pub fn is_capturing(&self) -> Result<bool, CudaError> {
         self.device.run("asking a stream for its capture", || {
             // SAFETY: the stream is alive as long as this handle.
-            unsafe { result::stream::is_capturing(self.stream.cu_stream()) }
-                .map(|status| status != CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE)
+            match unsafe { result::stream::is_capturing(self.stream.cu_stream()) } {
+                Ok(status) => Ok(status != CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE),
+                Err(error) if error.0 == CUresult::CUDA_ERROR_STREAM_CAPTURE_IMPLICIT => Ok(true),
+                Err(error) => Err(error),
+            }
         })
     }
 }
@@ -150,8 +161,10 @@ impl Event {
     /// # Errors
     /// As [`Event::is_done`].
     pub fn synchronize(&self) -> Result<(), CudaError> {
-        self.device
-            .run("waiting for an event", || self.event.synchronize())
+        self.device.run("waiting for an event", || {
+            // SAFETY: the event is alive as long as this handle.
+            unsafe { result::event::synchronize(self.event.cu_event()) }
+        })
     }
 
     /// Milliseconds from this event to `end`; waits for both. Both of [`Stream::record_timed`].

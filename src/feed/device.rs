@@ -96,9 +96,18 @@ impl<'a> DeviceBatch<'a> {
     /// not wait. What `queue` puts on other streams has to be ordered with `stream` there.
     ///
     /// # Errors
-    /// [`CudaError::Driver`]; before `queue` was called where the stream cannot wait (one that is being captured cannot), else
-    /// after it, for failures of the device.
+    /// [`CudaError::Driver`]; before `queue` was called where the stream cannot wait or is being captured (the graph, which is
+    /// not spoilt by the question, would read the memory again when it is another batch's), else after it, for failures of the
+    /// device.
     pub fn read_on<T>(&self, stream: &Stream, queue: impl FnOnce(u64) -> T) -> Result<T, CudaError> {
+        if stream.is_capturing()? {
+            return Err(CudaError::Driver {
+                what: "reading a batch",
+                ordinal: stream.device().ordinal(),
+                detail: "the stream is being captured into a graph; copy the batch to memory of the graph's before that"
+                    .to_owned(),
+            });
+        }
         self.memory.begin_read(stream)?;
         let reading = Reading {
             memory: self.memory,

@@ -5,7 +5,7 @@
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use epochfeed::cuda::Device;
+use epochfeed::cuda::{CudaError, Device};
 
 use super::wait::within;
 
@@ -41,6 +41,11 @@ pub fn device(ordinal: usize) -> Option<Arc<Device>> {
 #[track_caller]
 pub fn is_there() -> bool {
     device(0).is_some()
+}
+
+/// Whether there is not even a driver. (One may be there without a device: CUDA_VISIBLE_DEVICES hides them.)
+pub fn has_no_driver() -> bool {
+    matches!(Device::count(), Err(CudaError::NoDriver { .. }))
 }
 
 /// Whether there is a device and GStreamer has all of `elements`.

@@ -36,7 +36,12 @@ impl Work {
     }
 
     pub fn live(&self, device: &Arc<Device>) {
-        let about = || "a life".to_owned();
+        self.pack(device);
+        self.launch(device);
+        drop(FrameJitter::new(device).unwrap());
+    }
+
+    fn pack(&self, device: &Arc<Device>) {
         let mut packer = Packer::new(device, PackSpec::default()).unwrap();
         let output = DeviceMemory::new(packer.stream(), self.want.len()).unwrap();
         let slot = Slot::new(device, &self.frames);
@@ -46,12 +51,17 @@ impl Work {
             // SAFETY: the slot's memory, which is kept and not written again.
             unsafe { packer.pack(slot.batch(&self.frames, &[8], gains.clone(), ()), &output) }.unwrap();
         }
-        let own = stream(device);
         let mut host = PinnedMemory::new(device, self.want.len()).unwrap();
-        output.read(&mut host, &own).unwrap();
+        output.read(&mut host, &stream(device)).unwrap();
         // SAFETY: the copy has ended.
-        assert_equal(unsafe { bytes_of(&mut host) }, &self.want, &about);
+        assert_equal(unsafe { bytes_of(&mut host) }, &self.want, &|| {
+            "a packer".to_owned()
+        });
+    }
 
+    fn launch(&self, device: &Arc<Device>) {
+        let about = || "a launch".to_owned();
+        let own = stream(device);
         let fused = FusedColor::new(device, PackSpec::default()).unwrap();
         let input = Uploaded::new(&own, &self.frames.bytes, 0);
         // SAFETY: uploaded as described, and not written again.
@@ -62,7 +72,6 @@ impl Work {
             .launch(&own, &images, LaunchGains::Host(&self.batch.gains), &output)
             .unwrap();
         assert_equal(room.taken(&own, &about), &self.want, &about);
-        drop(FrameJitter::new(device).unwrap());
     }
 }
 
@@ -148,5 +157,17 @@ fn the_threads_context_is_left_alone() {
             // SAFETY: null is always possible.
             unsafe { driver::set_current_context(null_mut()) };
         }
+    });
+}
+
+/// Neither spoils the other: what a trainer captures on its thread, and the batches that are made and read on others.
+#[test]
+fn a_graph_is_captured_while_batches_are_made() {
+    on_idle_gpu(1, || {
+        let device = Device::open(0).unwrap();
+        let work = Work::new();
+        driver::captured(&stream(&device), || {
+            std::thread::scope(|scope| scope.spawn(|| work.pack(&device)).join().unwrap());
+        });
     });
 }

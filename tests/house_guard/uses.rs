@@ -15,7 +15,6 @@ const RULES: [(&str, &[&str]); 2] = [
         "libloading",
         &[
             "src/cuda/",
-            "src/elements/gstcuda.rs",
             "src/elements/gstcuda/",
             // Tests the library as a program does that has CUDA of its own.
             "tests/cuda/driver.rs",

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use glib::subclass::prelude::*;
-use glib::translate::IntoGlibPtr;
+use glib::translate::{IntoGlibPtr, ToGlibPtr, mut_override};
 use gst::prelude::*;
 use gst::subclass::prelude::*;
 
@@ -149,20 +149,20 @@ mod imp {
 
     impl GstObjectImpl for FrameAllocator {}
 
-    // SAFETY: `alloc` returns null or a memory of the Rust allocator, which is what frees it.
+    // SAFETY: `alloc` returns null or a memory of the Rust allocator or of the default one, which free them.
     unsafe impl AllocatorImpl for FrameAllocator {
         unsafe fn alloc(&self, size: usize, params: &gst::AllocationParams) -> *mut gst::ffi::GstMemory {
-            // Prefix, padding and flags are for parsers; more than a page's alignment nobody asks for.
-            if params.prefix() != 0 || params.padding() != 0 {
-                return std::ptr::null_mut();
-            }
-            match self.obj().slot(size) {
-                Ok(slot) => gst::Memory::from_mut_slice(slot).into_glib_ptr(),
-                Err(error) => {
-                    gst::warning!(gst::CAT_RUST, "No page-locked frame: {error}");
-                    std::ptr::null_mut()
+            // Prefix and padding are for parsers; an alignment is given as its mask.
+            if params.prefix() == 0 && params.padding() == 0 && params.align() < ALIGNMENT {
+                match self.obj().slot(size) {
+                    Ok(slot) => return gst::Memory::from_mut_slice(slot).into_glib_ptr(),
+                    Err(error) => gst::warning!(gst::CAT_RUST, "No page-locked frame: {error}"),
                 }
             }
+            // Whoever makes frames goes on; the packer copies them, or says what it lacks for that.
+            let params = params.to_glib_none().0;
+            // SAFETY: null is the default allocator, and the parameters are read only.
+            unsafe { gst::ffi::gst_allocator_alloc(std::ptr::null_mut(), size, mut_override(params)) }
         }
     }
 }
@@ -207,9 +207,11 @@ impl FrameAllocator {
         };
         let stride = Self::stride(bytes);
         let mut slabs = lock(&self.imp().slabs);
-        let (slab, index) = match slabs.current.take() {
-            Some((slab, next)) if slab.stride == stride && next < slab.slots => (slab, next),
-            _ => (slabs.take(setup, stride)?, 0),
+        let fits = |(slab, next): &(Arc<Slab>, usize)| slab.stride == stride && *next < slab.slots;
+        // Let go of first, as the slab that is full may be the one that is free.
+        let (slab, index) = match slabs.current.take().filter(fits) {
+            Some(place) => place,
+            None => (slabs.take(setup, stride)?, 0),
         };
         slabs.current = Some((slab.clone(), index + 1));
         Ok(Slot { slab, index, bytes })

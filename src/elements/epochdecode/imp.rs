@@ -227,8 +227,7 @@ impl EpochDecode {
             let own_size = active.options.fit == crate::decode::Fit::None;
             (active.framerate, own_size, before)
         };
-        let frames = self.registration().and_then(|entry| entry.coordinator().frames());
-        let output = Output::negotiate(&self.src_pad, framerate, own_size, frames).map(Arc::new);
+        let output = Output::negotiate(&self.src_pad, framerate, own_size).map(Arc::new);
         if let Ok(output) = &output
             && before.is_some_and(|before| before.shape() != output.shape())
             && place.sample.prepared
@@ -283,7 +282,9 @@ impl EpochDecode {
             return Ok(gst::FlowSuccess::Ok);
         }
         let output = self.output(&place)?;
-        let reserved = output.reserve(self.begins(&place));
+        let begins = self.begins(&place);
+        let frames = self.registration().and_then(|entry| entry.coordinator().frames());
+        let reserved = frames.and_then(|frames| output.reserve(&frames, begins));
         let ahead_of = place.sample.prepared.then_some(place.sample.epoch);
         let entry = self.queue.push(Item::Image(place, None))?;
         let job = job(self.queue.clone(), entry, buffer, reserved, options, output);
@@ -333,6 +334,10 @@ impl EpochDecode {
                     delivery.failed = None;
                     delivery.again = false;
                     delivery.sent_again = 0;
+                }
+                // What comes next begins a batch, be it of the same epoch.
+                if let Some(active) = &mut *lock(&self.active) {
+                    active.epoch = None;
                 }
                 self.queue.start();
                 done(self.start_task_again() && forwarded)

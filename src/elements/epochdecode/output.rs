@@ -17,8 +17,6 @@ pub(super) struct Output {
     framerate: gst::Fraction,
     /// One size for all, with the frames' pool; `None` where each image keeps its own.
     fixed: Option<(gst_video::VideoInfo, gst::BufferPool)>,
-    /// What the packer would have frames from.
-    frames: Option<FrameAllocator>,
 }
 
 impl Output {
@@ -61,7 +59,6 @@ impl Output {
         pad: &gst::Pad,
         framerate: gst::Fraction,
         own_size: bool,
-        frames: Option<FrameAllocator>,
     ) -> Result<Self, glib::BoolError> {
         let info = Self::agree(pad, framerate, own_size)?;
         let fixed = if own_size {
@@ -81,7 +78,6 @@ impl Output {
             format: info.format(),
             framerate: info.fps(),
             fixed,
-            frames,
         })
     }
 
@@ -91,11 +87,9 @@ impl Output {
         (self.format, size)
     }
 
-    /// The place of the next frame in the order of delivery, where the packer has said where frames should be; with `begins`
-    /// nothing of the batch before is behind it. Without one, [`frame`](Self::frame) makes it when it is decoded: the bytes are
-    /// the same, the packer copies once more.
-    pub fn reserve(&self, begins: bool) -> Option<gst::Buffer> {
-        let frames = self.frames.as_ref()?;
+    /// The place in `frames` of the next frame in the order of delivery; with `begins` it is the first of a batch. Without one,
+    /// [`frame`](Self::frame) makes it when it is decoded: the bytes are the same, the packer copies once more.
+    pub fn reserve(&self, frames: &FrameAllocator, begins: bool) -> Option<gst::Buffer> {
         let (info, _) = self.fixed.as_ref()?;
         if begins {
             frames.begin_batch();

@@ -37,6 +37,13 @@ pub(super) struct Counts {
 impl Gpu {
     /// For batches of at most `batch` frames on `device`.
     pub fn new(device: &Arc<Device>, spec: PackSpec, batch: usize) -> Result<Self, CudaError> {
+        if batch > Packer::MAX_BATCH {
+            return Err(CudaError::TooLarge {
+                what: "batch-size",
+                value: batch,
+                limit: Packer::MAX_BATCH,
+            });
+        }
         let packer = Packer::new(device, spec)?;
         Ok(Self {
             batches: BatchAllocator::new(packer.stream())?,
@@ -82,8 +89,12 @@ impl Gpu {
     ) -> Result<(), BatchError> {
         let format = video::pixel_format(info.format())?;
         let stride = FrameAllocator::stride(info.size());
-        let (runs, header, staged) = match self.in_place(frames, info) {
-            Some((runs, header)) => (runs, header, Vec::new()),
+        // Frames that were gathered are let go at once: whoever made them may have no others.
+        let (runs, header, held, staged) = match self.in_place(frames, info) {
+            Some((runs, header)) => {
+                let held: Vec<gst::Buffer> = frames.iter().map(|frame| frame.buffer.clone()).collect();
+                (runs, header, held, Vec::new())
+            }
             None => {
                 let staged = self.gather(frames, info, workers, urgency)?;
                 self.staged += frames.len() as u64;
@@ -99,7 +110,7 @@ impl Gpu {
                     frames: staged.len(),
                     header: std::ptr::null_mut(),
                 };
-                (vec![run], header, staged)
+                (vec![run], header, Vec::new(), staged)
             }
         };
         let mut runs = runs;
@@ -115,7 +126,6 @@ impl Gpu {
         let jittered = frames.iter().any(|frame| frame.jitter);
         // A sample of zero gains is as it is.
         let gains = |frame: &Frame| if frame.jitter { frame.gains } else { Gains::ZERO };
-        let held: Vec<gst::Buffer> = frames.iter().map(|frame| frame.buffer.clone()).collect();
         let batch = HostBatch {
             format,
             width: info.width() as usize,

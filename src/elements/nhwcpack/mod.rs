@@ -15,6 +15,17 @@
  * The end of an epoch completes the last batch as `last-batch` says: smaller (`partial`, with caps of its own), left
  * out and counted (`drop`), or filled with the first samples of the epoch, flagged (`pad`).
  *
+ * ## Where batches are made
+ * `device` is `auto`, `cpu` or `cuda:N`; the bytes are the same everywhere. `auto` takes the GPU of the number LOCAL_RANK (of
+ * torchrun; else the first one; the only one, where this process sees only one), or the CPU where that cannot be used: `path`,
+ * `path-reason` and the element message `epochfeed-path` say which, and why. `cuda:N` is that GPU, or an error that says what is
+ * missing.
+ *
+ * A GPU's batches are and stay in its memory, with the caps feature `memory:EpochfeedCUDA` where downstream takes it. Whoever
+ * maps one for reading gets its bytes on the host, also without knowing the feature. The frames go over the bus once; `stats`
+ * counts the copies, the launches, and the frames that had to be gathered on the CPU first, because they were not made in the
+ * page-locked memory that this element offers upstream.
+ *
  * ## Example pipeline
  * |[
  * gst-launch-1.0 epochsrc location=data/photos ! epochdecode ! hsvquantize ! nhwcpack batch-size=8 dtype=float16 last-batch=pad ! fakesink
