@@ -8,10 +8,12 @@ mod list;
 mod location;
 mod paths;
 mod read;
+mod targets;
 
 pub use self::error::{DatasetError, ReadError};
 pub use self::location::parse_location;
 pub use self::read::{MAX_FILE_BYTES, OpenSample};
+pub use self::targets::{Annotation, BoxFormat, Target};
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -19,6 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use self::paths::Paths;
+use self::targets::Annotations;
 use crate::decode::{Sniffed, sniff};
 
 /// The samples of a dataset in their order. Cloning is cheap; all clones share one list.
@@ -45,6 +48,8 @@ struct Inner {
     /// What the paths are relative to; absolute.
     root: PathBuf,
     paths: Paths,
+    annotations: Option<Annotations>,
+    class_names: Vec<String>,
     fingerprint: String,
 }
 
@@ -92,6 +97,8 @@ impl Dataset {
             location: location.to_owned(),
             root,
             paths,
+            annotations: None,
+            class_names: Vec::new(),
             fingerprint,
         })))
     }
@@ -114,6 +121,17 @@ impl Dataset {
     /// The `file://` URI of sample `index`, with every byte that is not plain ASCII escaped.
     pub fn uri(&self, index: u64) -> Option<String> {
         Some(location::to_uri(&self.path(index)?))
+    }
+
+    /// What the dataset says about sample `index`; `None` for a dataset without targets, and at or beyond
+    /// [`len`](Self::len).
+    pub fn annotation(&self, index: u64) -> Option<Annotation<'_>> {
+        self.0.annotations.as_ref()?.get(index)
+    }
+
+    /// The name of each class, by its number; empty where the dataset has no targets or does not name them.
+    pub fn class_names(&self) -> &[String] {
+        &self.0.class_names
     }
 
     /// SHA-256, as 64 hexadecimal digits, over the relative paths in their order, each preceded by its length as 8
