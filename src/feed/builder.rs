@@ -170,7 +170,8 @@ impl Builder {
         self
     }
 
-    /// Whether images are turned as their EXIF data say.
+    /// Whether images are turned as their EXIF data say; with [`OrientationMode::Match`], so that they have the size in their
+    /// annotation.
     pub fn orientation(mut self, orientation: OrientationMode) -> Self {
         self.0.decode.orientation = orientation;
         self

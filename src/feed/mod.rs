@@ -60,7 +60,7 @@ use std::sync::Arc;
 
 use gst::prelude::*;
 
-pub use self::batch::{Batch, Sample};
+pub use self::batch::{Annotated, Batch, Sample};
 pub use self::builder::Builder;
 pub use self::device::DeviceBatch;
 pub use self::epoch::{Epoch, Epochs};

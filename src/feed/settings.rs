@@ -164,6 +164,7 @@ impl Nick for OrientationMode {
         match self {
             Self::Apply => "apply",
             Self::Ignore => "ignore",
+            Self::Match => "match",
         }
     }
 }
