@@ -7,6 +7,7 @@
 pub mod alone;
 pub mod buffered;
 pub mod cases;
+pub mod covered;
 pub mod data;
 pub mod feed;
 pub mod frames;
