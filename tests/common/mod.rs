@@ -8,6 +8,7 @@ pub mod alone;
 pub mod buffered;
 pub mod cases;
 pub mod data;
+pub mod dataset;
 pub mod feed;
 pub mod frames;
 pub mod gpu;
