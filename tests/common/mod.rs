@@ -9,6 +9,7 @@ pub mod buffered;
 pub mod cases;
 pub mod covered;
 pub mod data;
+pub mod dataset;
 pub mod feed;
 pub mod frames;
 pub mod gpu;
