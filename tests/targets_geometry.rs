@@ -18,8 +18,13 @@ fn every_box_covers_its_mark() {
     within(4 * LIMIT, || {
         let folder = scratch();
         let set = MarkedSet::make(folder.path(), marks::MOST);
-        let orientations: BTreeSet<_> = set.images.iter().map(|image| image.orientation).collect();
-        assert_eq!(orientations.len(), 8);
+        let all =
+            |of: &dyn Fn(&Marked) -> String| -> BTreeSet<String> { set.images.iter().map(of).collect() };
+        let sizes = all(&|image| format!("{:?}", image.size)).len();
+        let turned = all(&|image| format!("{:?} {}", image.size, image.orientation)).len();
+        let formats =
+            all(&|image| format!("{} {}", image.orientation, &image.file[image.file.len() - 3..])).len();
+        assert_eq!((turned, formats), (8 * sizes, 16));
         let coco = set.coco();
         for (fit, size) in [
             (Fit::Letterbox, (640, 640)),

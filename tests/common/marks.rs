@@ -106,15 +106,11 @@ impl MarkedSet {
         std::fs::create_dir_all(folder.join("images")).unwrap();
         let mut images: Vec<_> = (0..count)
             .map(|number| {
-                let size = SIZES[number % SIZES.len()];
-                // Neither of the others' periods: every size comes in every orientation and format.
-                let orientation = 1 + (number / 2 + number / SIZES.len()) as u8 % 8;
-                let ending = if (number + number / SIZES.len()) % 2 == 0 {
-                    "png"
-                } else {
-                    "jpg"
-                };
-                // 91 has no divisor in common with any count that is used.
+                let (round, place) = (number / SIZES.len(), number % SIZES.len());
+                let size = SIZES[place];
+                // So that in eight rounds every size comes in every orientation, and every orientation in both formats.
+                let orientation = 1 + (place + 3 * round) as u8 % 8;
+                let ending = ["png", "jpg"][(place / 2 + round) % 2];
                 let image = Marked {
                     id: 9000 + 13 * number as i64,
                     file: format!("{:03}-{number}.{ending}", number * 91 % 1000),
