@@ -41,13 +41,8 @@ impl Listing {
     /// say (`on-error`), and the order of an epoch must not depend on what a disk has lost.
     pub fn check_files(&mut self) {
         for path in self.paths.iter() {
-            // Behind links, so that one to nowhere is missing. What cannot be looked at has a reason of its own.
-            let missing = |error: &std::io::Error| {
-                matches!(
-                    error.kind(),
-                    std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory
-                )
-            };
+            // Behind links, so that one to nowhere is missing. What may not be looked at is there, as far as anyone knows.
+            let missing = |error: &std::io::Error| error.kind() != std::io::ErrorKind::PermissionDenied;
             if self
                 .root
                 .join(path)

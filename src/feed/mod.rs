@@ -44,6 +44,7 @@ mod batch;
 mod builder;
 mod bus;
 mod core;
+mod dataset;
 mod device;
 mod epoch;
 mod error;

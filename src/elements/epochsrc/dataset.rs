@@ -149,16 +149,59 @@ impl Settings {
             root,
             split: self.split.into(),
             crowd: self.crowd.into(),
-            classes: classes
-                .split(',')
-                .map(str::trim)
-                .filter(|class| !class.is_empty())
-                .map(str::to_owned)
-                .collect(),
+            classes: split_classes(classes),
             single_class: self.single_class,
             fraction: self.fraction,
             out_of_image: self.out_of_image.into(),
             strict: self.strict,
         })
+    }
+}
+
+/// The classes of the property `classes`: between commas, without the spaces around them; a backslash takes the next
+/// character as it is.
+fn split_classes(text: &str) -> Vec<String> {
+    let (mut classes, mut class, mut characters) = (Vec::new(), String::new(), text.chars());
+    let mut end = |class: &mut String| {
+        let name = class.trim();
+        if !name.is_empty() {
+            classes.push(name.to_owned());
+        }
+        class.clear();
+    };
+    while let Some(character) = characters.next() {
+        match character {
+            ',' => end(&mut class),
+            '\\' => class.extend(characters.next()),
+            _ => class.push(character),
+        }
+    }
+    end(&mut class);
+    classes
+}
+
+/// The text of the property `classes` that means these.
+pub fn join_classes(classes: &[String]) -> String {
+    let escaped = |class: &String| class.replace('\\', r"\\").replace(',', r"\,");
+    classes.iter().map(escaped).collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn classes_stand_between_commas() {
+        assert_eq!(split_classes("cat, sports ball ,,3"), ["cat", "sports ball", "3"]);
+        assert_eq!(split_classes(r"a\,b,c\\,d\"), ["a,b", r"c\", "d"]);
+        assert!(split_classes(" , ").is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_joined_is_split_again(classes in proptest::collection::vec(r"[a,\\][a,\\ ]{0,4}[b,\\]", 0..4)) {
+            prop_assert_eq!(split_classes(&join_classes(&classes)), classes);
+        }
     }
 }

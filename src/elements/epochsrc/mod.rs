@@ -47,8 +47,9 @@
  * gst-launch-1.0 epochsrc location=data/photos shuffle=torch seed=7 epochs=2 ! epochdecode ! fakesink
  * ]| Two epochs in the order of PyTorch's RandomSampler, decoded and thrown away.
  * |[
- * gst-launch-1.0 -m epochsrc location=annotations/instances_val2017.json root=val2017 classes=person,dog ! epochdecode ! fakesink
- * ]| COCO's validation images with the boxes of two classes; `-m` shows what the checks found.
+ * gst-launch-1.0 -m epochsrc location=data format=imagefolder fraction=0.5 ! epochdecode ! fakesink
+ * ]| Half of a class-per-folder set; `-m` shows the message `epochfeed-dataset` with what the checks found. COCO's validation
+ * images would be `location=annotations/instances_val2017.json root=val2017`.
  */
 mod dataset;
 mod imp;
@@ -59,6 +60,7 @@ mod start;
 
 use glib::prelude::*;
 
+pub(crate) use dataset::join_classes;
 pub use dataset::{Crowd, DatasetFormat, OnChange, OutOfImage, Split};
 pub use settings::{Shuffle, Uneven};
 

@@ -104,7 +104,8 @@ impl Run {
                     gst::ResourceError::Settings,
                     ("The state cannot be resumed: {error}"),
                     [
-                        "Restore what it was made with, or set state=\"\" (and remove the state-location file) to start over"
+                        "Restore what it was made with; or set on-change=restart to begin the epoch again with another dataset, or \
+                         state=\"\" (and remove the state-location file) to start over"
                     ]
                 )
             })?,
