@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Parser;
-use epochfeed::dataset::{Dataset, parse_location};
+use epochfeed::dataset::{Dataset, Options, Split, parse_location};
 use epochfeed::decode::OrientationMode;
 use epochfeed::sampler::Shuffle;
 use epochfeed::tensor::Dtype;
@@ -33,6 +33,12 @@ struct Arguments {
     location: String,
     /// The PNG to write; its folder is made
     out: PathBuf,
+    /// What the file names of a COCO file are relative to; found beside it if it is not given
+    #[arg(long)]
+    root: Option<PathBuf>,
+    /// The part of a data.yaml that is called val, not the one called train
+    #[arg(long)]
+    val: bool,
     /// Shuffles with this seed; in the dataset's order if it is not given
     #[arg(long)]
     seed: Option<u64>,
@@ -60,8 +66,14 @@ fn main() -> ExitCode {
 fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     let location = parse_location(&arguments.location)?;
     // The feed opens it again; here it is asked for the names of its classes.
-    let names = Dataset::open(&location)?.class_names().to_vec();
+    let options = Options {
+        root: arguments.root.clone(),
+        split: if arguments.val { Split::Val } else { Split::Train },
+        ..Options::default()
+    };
+    let names = Dataset::open_with(&location, &options)?.class_names().to_vec();
     let mut feed = Feed::builder(&location)
+        .dataset(options)
         .shuffle(Shuffle::None)
         .no_jitter()
         .dtype(Dtype::Uint8)
