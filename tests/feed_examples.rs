@@ -4,7 +4,7 @@
 mod common;
 mod feed_support;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use common::process::Job;
@@ -62,6 +62,34 @@ fn training_and_validation_take_turns() {
     assert_eq!(ordinary, train, "what is prepared is what would have been read");
     let (other, same, _) = run("any", "2");
     assert!(other != train && same == valid);
+}
+
+#[test]
+fn boxes_are_drawn_on_a_sheet() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folder = scratch();
+    let out = folder.path().join("new/boxes.png");
+    let draw = |location: &Path, more: &str| {
+        let job = example("boxes")
+            .arg(location)
+            .arg(&out)
+            .args("--size 64")
+            .args(more);
+        job.run()
+    };
+    draw(&root.join("data/photos.json"), "").success();
+    let sheet = image::open(&out).unwrap();
+    // Four rows of four, below a title.
+    assert_eq!((sheet.width(), sheet.height()), (16 + 4 * 80, 48 + 4 * 116));
+    std::fs::remove_file(&out).unwrap();
+    draw(
+        &root.join("data/photos.json"),
+        "--seed 7 --count 3 --match-orientation",
+    )
+    .success();
+    assert_eq!(image::open(&out).unwrap().width(), 16 + 3 * 80);
+    draw(&root.join("data/photos"), "").failure(&["data/photos", "has no boxes", "COCO"]);
+    draw(Path::new("/nowhere/at/all.json"), "").failure(&["/nowhere/at/all.json"]);
 }
 
 #[test]

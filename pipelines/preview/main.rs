@@ -7,6 +7,8 @@
 //! It is also a small model of an application: a pipeline with two `appsink`s whose frames are matched by the identity in
 //! their metas, never by counting, and whose errors reach the user with the file's name.
 
+#[path = "../canvas.rs"]
+mod canvas;
 mod capture;
 mod sheet;
 

@@ -1,15 +1,10 @@
 //! Composes the contact sheet: a grid of cells, each a pair of thumbnails over two lines of text.
 
-use std::convert::Infallible;
-
 use embedded_graphics::mono_font::iso_8859_1::{FONT_7X13, FONT_10X20};
-use embedded_graphics::mono_font::{MonoFont, MonoTextStyle};
-use embedded_graphics::pixelcolor::Rgb888;
-use embedded_graphics::prelude::*;
-use embedded_graphics::text::{Baseline, Text};
+use image::RgbImage;
 use image::imageops::{FilterType, overlay, resize};
-use image::{Rgb, RgbImage};
 
+use crate::canvas::{Canvas, FAINT, INK, file_name};
 use crate::capture::{Gains, Shot};
 
 /// Side of a thumbnail, in pixels.
@@ -26,23 +21,19 @@ const CAPTION: u32 = 36;
 const CELL_WIDTH: u32 = 2 * THUMB + SEAM;
 const CELL_HEIGHT: u32 = THUMB + CAPTION;
 
-const PAPER: Rgb<u8> = Rgb([250, 250, 248]);
-const INK: Rgb888 = Rgb888::new(30, 30, 34);
-const FAINT: Rgb888 = Rgb888::new(110, 110, 118);
-
 /// Draws `shots` in reading order below `title`.
 pub fn compose(title: &str, shots: &[Shot]) -> RgbImage {
     let cells = u32::try_from(shots.len()).unwrap_or(u32::MAX);
     let columns = cells.clamp(1, COLUMNS);
     let width = MARGIN + columns * (CELL_WIDTH + MARGIN);
     let height = TITLE + cells.div_ceil(columns) * (CELL_HEIGHT + MARGIN);
-    let mut canvas = Canvas(RgbImage::from_pixel(width, height, PAPER));
+    let mut canvas = Canvas::new(width, height);
     canvas.text(title, (MARGIN, 14), &FONT_10X20, INK, width - 2 * MARGIN);
     for (cell, shot) in (0..cells).zip(shots) {
         let left = MARGIN + cell % columns * (CELL_WIDTH + MARGIN);
         let top = TITLE + cell / columns * (CELL_HEIGHT + MARGIN);
-        canvas.thumbnail(&shot.before, left, top);
-        canvas.thumbnail(&shot.after, left + THUMB + SEAM, top);
+        thumbnail(&mut canvas, &shot.before, left, top);
+        thumbnail(&mut canvas, &shot.after, left + THUMB + SEAM, top);
         let name = format!("#{} {}", shot.dataset_index, file_name(&shot.uri));
         canvas.text(&name, (left, top + THUMB + 4), &FONT_7X13, INK, CELL_WIDTH);
         canvas.text(
@@ -71,87 +62,27 @@ fn caption(gains: Gains) -> String {
     )
 }
 
-/// The last part of a percent-encoded URI, as text.
-fn file_name(uri: &str) -> String {
-    let last = uri.rsplit('/').next().unwrap_or(uri);
-    percent_encoding::percent_decode_str(last)
-        .decode_utf8_lossy()
-        .into_owned()
-}
-
-/// The picture under construction, as embedded-graphics wants to draw on it.
-struct Canvas(RgbImage);
-
-impl Canvas {
-    /// Fits `picture` into a square of [`THUMB`] at (`left`, `top`), centred.
-    fn thumbnail(&mut self, picture: &RgbImage, left: u32, top: u32) {
-        let (width, height) = picture.dimensions();
-        let longest = width.max(height).max(1);
-        let fit = |side: u32| (side * THUMB / longest).max(1);
-        let small = resize(picture, fit(width), fit(height), FilterType::Triangle);
-        let centred = |start: u32, side: u32| i64::from(start + (THUMB - side) / 2);
-        overlay(
-            &mut self.0,
-            &small,
-            centred(left, small.width()),
-            centred(top, small.height()),
-        );
-    }
-
-    /// Writes one line with its top left corner at `at`, cut to `width` pixels with dots.
-    fn text(&mut self, line: &str, at: (u32, u32), font: &MonoFont, colour: Rgb888, width: u32) {
-        let room = usize::try_from(width / font.character_size.width).unwrap_or(usize::MAX);
-        let line = shorten(line, room);
-        let at = Point::new(
-            i32::try_from(at.0).unwrap_or(i32::MAX),
-            i32::try_from(at.1).unwrap_or(i32::MAX),
-        );
-        let Ok(_) =
-            Text::with_baseline(&line, at, MonoTextStyle::new(font, colour), Baseline::Top).draw(self);
-    }
-}
-
-/// At most `room` characters of `line`, on one line. Names end in what tells them apart, so the beginning goes.
-fn shorten(line: &str, room: usize) -> String {
-    let flat: Vec<char> = line
-        .chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect();
-    if flat.len() <= room {
-        return flat.into_iter().collect();
-    }
-    let kept = room.saturating_sub(2);
-    "..".chars()
-        .chain(flat[flat.len() - kept..].iter().copied())
-        .collect()
-}
-
-impl OriginDimensions for Canvas {
-    fn size(&self) -> Size {
-        Size::new(self.0.width(), self.0.height())
-    }
-}
-
-impl DrawTarget for Canvas {
-    type Color = Rgb888;
-    type Error = Infallible;
-
-    fn draw_iter<I: IntoIterator<Item = Pixel<Rgb888>>>(&mut self, pixels: I) -> Result<(), Infallible> {
-        for Pixel(at, colour) in pixels {
-            let (Ok(x), Ok(y)) = (u32::try_from(at.x), u32::try_from(at.y)) else {
-                continue;
-            };
-            if let Some(pixel) = self.0.get_pixel_mut_checked(x, y) {
-                *pixel = Rgb([colour.r(), colour.g(), colour.b()]);
-            }
-        }
-        Ok(())
-    }
+/// Fits `picture` into a square of [`THUMB`] at (`left`, `top`), centred.
+fn thumbnail(canvas: &mut Canvas, picture: &RgbImage, left: u32, top: u32) {
+    let (width, height) = picture.dimensions();
+    let longest = width.max(height).max(1);
+    let fit = |side: u32| (side * THUMB / longest).max(1);
+    let small = resize(picture, fit(width), fit(height), FilterType::Triangle);
+    let centred = |start: u32, side: u32| i64::from(start + (THUMB - side) / 2);
+    overlay(
+        &mut canvas.0,
+        &small,
+        centred(left, small.width()),
+        centred(top, small.height()),
+    );
 }
 
 #[cfg(test)]
 mod tests {
+    use image::Rgb;
+
     use super::*;
+    use crate::canvas::PAPER;
 
     const RED: Rgb<u8> = Rgb([255, 0, 0]);
     const BLUE: Rgb<u8> = Rgb([0, 0, 255]);
@@ -233,17 +164,6 @@ mod tests {
             caption(gains),
             "hue +3.6\u{b0}   saturation \u{d7}1.35   value \u{d7}0.75"
         );
-        assert_eq!(
-            file_name("file:///photos/caf%C3%A9%20one.jpg"),
-            "caf\u{e9} one.jpg"
-        );
-    }
-
-    #[test]
-    fn long_names_keep_their_end_on_one_line() {
-        assert_eq!(shorten("short", 5), "short");
-        assert_eq!(shorten("a/very/long/000123.jpg", 12), "..000123.jpg");
-        assert_eq!(shorten("two\nlines", 20), "two lines");
     }
 
     #[test]

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::Checks;
+
 /// Why a location is no dataset. Messages name the path (lossily: paths are bytes) and the remedy.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -35,6 +37,42 @@ pub enum DatasetError {
         path: PathBuf,
         /// What it looks like.
         what: String,
+    },
+    /// A file that is not what its format says.
+    #[error("{} is no {format}: {problem}", path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// What it was read as.
+        format: &'static str,
+        /// Where it stops being one, and what can be done.
+        problem: String,
+    },
+    /// It lists images, and none can be used.
+    #[error("{} has no usable image: {problem}", path.display())]
+    NothingUsable {
+        /// The location.
+        path: PathBuf,
+        /// Why, and what can be done.
+        problem: String,
+    },
+    /// The checks found something, and that was asked to be an error.
+    #[error("{} has faults, and strict=true makes them errors; repair it or set strict=false:\n{checks}", path.display())]
+    Strict {
+        /// The location.
+        path: PathBuf,
+        /// All that was found.
+        checks: Box<Checks>,
+    },
+    /// A setting that does not fit.
+    #[error("{option}={value:?} cannot be: {remedy}")]
+    BadOption {
+        /// Which.
+        option: &'static str,
+        /// What it is.
+        value: String,
+        /// What it can be.
+        remedy: String,
     },
     /// A location that is no path.
     #[error("location \"{location}\" {reason}: give a path, or file:// with percent escapes")]

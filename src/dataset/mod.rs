@@ -1,25 +1,36 @@
-//! What the samples are: a folder, a list or one image; where each lies, and its bytes.
+//! What the samples are: where each lies, what an annotation says about it, and its bytes.
+//!
+//! A format is a file here: [`open`](Dataset::open_with) chooses one, and each gives the same listing.
 //!
 //! Nothing here looks into an image beyond telling one from a list. Users' files are only ever opened for reading.
 
+mod boxes;
+mod checks;
+pub mod coco;
 mod error;
 mod folder;
+mod image_folder;
 mod list;
+mod listing;
 mod location;
+mod open;
+mod options;
 mod paths;
 mod read;
+mod targets;
+pub mod yolo;
 
+pub use self::checks::{Checks, Finding};
 pub use self::error::{DatasetError, ReadError};
 pub use self::location::parse_location;
+pub use self::options::{Crowd, Format, Options, OutOfImage, Split};
 pub use self::read::{MAX_FILE_BYTES, OpenSample};
+pub use self::targets::{Annotation, BoxFormat, Target};
 
-use std::fs;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use self::paths::Paths;
-use crate::decode::{Sniffed, sniff};
+use self::listing::Listing;
 
 /// The samples of a dataset in their order. Cloning is cheap; all clones share one list.
 ///
@@ -42,63 +53,62 @@ pub struct Dataset(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     location: PathBuf,
-    /// What the paths are relative to; absolute.
-    root: PathBuf,
-    paths: Paths,
+    listing: Listing,
     fingerprint: String,
 }
 
 impl Dataset {
-    /// Opens what `location` names:
-    ///
-    /// - a folder: every file below it that ends as an image does (in any case; formats that are not decoded too, so
-    ///   that they are reported), in the byte order of the relative paths. Hidden entries are skipped. Links are
-    ///   followed unless they lead back to a folder they lie in. A folder called `x.jpg` is a folder;
-    /// - an image, told by its first bytes or its name: a dataset of one;
-    /// - any other file: a text list, one path a line, relative to the list's folder, taken literally.
+    /// Opens what `location` names, as it is: [`open_with`](Self::open_with) the default options.
     ///
     /// # Errors
-    /// [`DatasetError`], naming the path: missing, unreadable (any folder on the way down), without samples, or a file
-    /// that is no list.
+    /// Those of [`open_with`](Self::open_with).
     pub fn open(location: &Path) -> Result<Self, DatasetError> {
-        let failed = |error| DatasetError::from_io(location, error);
-        let absolute = std::path::absolute(location).map_err(failed)?;
-        let metadata = fs::metadata(&absolute).map_err(failed)?;
-        let (root, paths) = if metadata.is_dir() {
-            let paths = folder::scan(&absolute)?;
-            (absolute, paths)
-        } else if metadata.len() > MAX_FILE_BYTES {
-            let what = format!(
-                "a file of {} bytes, too large for an image or a list",
-                metadata.len()
-            );
-            return Err(DatasetError::NotADataset {
-                path: location.to_owned(),
-                what,
-            });
-        } else if metadata.is_file() {
-            let paths = from_file(&absolute)?;
-            let root = absolute.parent().unwrap_or(Path::new("/")).to_owned();
-            (root, paths)
-        } else {
-            let what = "a pipe, socket or device".to_owned();
-            return Err(DatasetError::NotADataset {
-                path: location.to_owned(),
-                what,
-            });
-        };
-        let fingerprint = paths.fingerprint();
+        Self::open_with(location, &Options::default())
+    }
+
+    /// Opens what `location` names. With [`Format::Auto`] that is
+    ///
+    /// - for a folder with a `data.yaml`, or with the folders `images` and `labels`, and for a file ending in `.yaml` or
+    ///   `.yml`: [`Format::Yolo`];
+    /// - for any other folder: [`Format::Folder`]. A folder per class is never guessed, since so are photographs sorted;
+    /// - for a file ending in `.json`: [`Format::Coco`];
+    /// - for an image, told by its first bytes or its name: a dataset of one;
+    /// - for any other file: [`Format::List`].
+    ///
+    /// What they are:
+    ///
+    /// - **Folder**: every file below it that ends as an image does (in any case; formats that are not decoded too, so
+    ///   that they are reported), in the byte order of the relative paths. Hidden entries are skipped. Links are
+    ///   followed unless they lead back to a folder they lie in. A folder called `x.jpg` is a folder;
+    /// - **List**: one path a line, relative to the list's folder, taken literally, in the list's order;
+    /// - **Coco**: the `images` in the byte order of their `file_name`s, which are relative to [`Options::root`] or to the
+    ///   first of these that holds one of them: the file's folder, `images/SPLIT`, `SPLIT` and `images` in it, the same
+    ///   beside it, where SPLIT is what follows the last `_` in the file's name (`instances_train2017.json`). Categories
+    ///   are numbered from 0 in the order of their ids. Boxes stay in pixels of the JSON's width and height;
+    /// - **Yolo**: the images of a folder (of its `images` if it has one), a list, or the part [`Options::split`] of a
+    ///   `data.yaml`. Labels are where Ultralytics looks for them: `labels` for the last `images` of the path, and `.txt`;
+    ///   see [`yolo::parse_labels`] for a line. Classes are named by the `data.yaml`, or a `classes.txt` in the folder or
+    ///   its `labels`;
+    /// - **ImageFolder**: one target around the whole image, whose class is the folder directly below the location.
+    ///
+    /// Then it is checked; see [`Checks`].
+    ///
+    /// # Errors
+    /// [`DatasetError`], naming the path: missing, unreadable (any folder on the way down), without samples, a file that is
+    /// not what its format says, nothing that can be used, or, with [`Options::strict`], anything that the checks find.
+    pub fn open_with(location: &Path, options: &Options) -> Result<Self, DatasetError> {
+        let listing = open::open(location, options)?;
+        let fingerprint = open::fingerprint(&listing);
         Ok(Self(Arc::new(Inner {
             location: location.to_owned(),
-            root,
-            paths,
+            listing,
             fingerprint,
         })))
     }
 
     /// Number of samples, at least 1.
     pub fn len(&self) -> u64 {
-        self.0.paths.len()
+        self.0.listing.paths.len()
     }
 
     /// Never: a dataset without samples cannot be opened.
@@ -108,7 +118,7 @@ impl Dataset {
 
     /// The absolute path of sample `index`, or `None` at or beyond [`len`](Self::len).
     pub fn path(&self, index: u64) -> Option<PathBuf> {
-        Some(self.0.root.join(self.0.paths.get(index)?))
+        Some(self.0.listing.root.join(self.0.listing.paths.get(index)?))
     }
 
     /// The `file://` URI of sample `index`, with every byte that is not plain ASCII escaped.
@@ -116,8 +126,25 @@ impl Dataset {
         Some(location::to_uri(&self.path(index)?))
     }
 
+    /// What the dataset says about sample `index`; `None` for a dataset without targets, and at or beyond
+    /// [`len`](Self::len).
+    pub fn annotation(&self, index: u64) -> Option<Annotation<'_>> {
+        self.0.listing.annotations.as_ref()?.get(index)
+    }
+
+    /// The name of each class, by its number; empty where the dataset has no targets or does not name them.
+    pub fn class_names(&self) -> &[String] {
+        &self.0.listing.class_names
+    }
+
+    /// What was found wrong with it.
+    pub fn checks(&self) -> &Checks {
+        &self.0.listing.checks
+    }
+
     /// SHA-256, as 64 hexadecimal digits, over the relative paths in their order, each preceded by its length as 8
-    /// little-endian bytes. Moving the dataset does not change it; adding, removing or renaming a file does.
+    /// little-endian bytes; then, where there are targets, over the annotations as they are used and the classes' names.
+    /// Moving the dataset does not change it; adding, removing or renaming a file does, and so does changing a box.
     pub fn fingerprint(&self) -> &str {
         &self.0.fingerprint
     }
@@ -139,27 +166,8 @@ impl Dataset {
     }
 }
 
-/// The samples of a location that is a file.
-fn from_file(path: &Path) -> Result<Paths, DatasetError> {
-    let failed = |error| DatasetError::from_io(path, error);
-    // A damaged or foreign image is a sample that fails, with its index and reason, rather than a strange list.
-    let bytes = if folder::has_image_extension(path) {
-        None
-    } else {
-        Some(fs::read(path).map_err(failed)?)
-    };
-    match bytes.as_deref().map(|bytes| (sniff(bytes), bytes)) {
-        Some((Sniffed::Unknown | Sniffed::Empty, bytes)) => list::parse(path, bytes),
-        Some((Sniffed::Unsupported(what @ ("HTML or XML" | "git-lfs pointer")), _)) => {
-            Err(DatasetError::NotADataset {
-                path: path.to_owned(),
-                what: format!("a file of type {what}"),
-            })
-        }
-        None | Some(_) => {
-            let mut paths = Paths::default();
-            paths.push(path.file_name().unwrap_or_default().as_bytes());
-            Ok(paths)
-        }
-    }
+/// A digest in lower case.
+fn hexadecimal(hash: sha2::Sha256) -> String {
+    use sha2::Digest;
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -6,6 +6,11 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
+/// Paths are bytes.
+pub(super) fn as_path(bytes: &[u8]) -> &Path {
+    Path::new(OsStr::from_bytes(bytes))
+}
+
 /// Paths in a fixed order.
 #[derive(Debug, Default)]
 pub(super) struct Paths {
@@ -26,26 +31,38 @@ impl Paths {
         self.ends.len() as u64
     }
 
+    /// Keeps the first `count`.
+    pub fn truncate(&mut self, count: usize) {
+        self.ends.truncate(count);
+        self.bytes.truncate(self.ends.last().copied().unwrap_or(0));
+    }
+
+    /// All of them, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &Path> {
+        let mut start = 0;
+        self.ends.iter().map(move |&end| {
+            let bytes = &self.bytes[std::mem::replace(&mut start, end)..end];
+            as_path(bytes)
+        })
+    }
+
     /// The path at `index`.
     pub fn get(&self, index: u64) -> Option<&Path> {
         let index = usize::try_from(index).ok()?;
         let end = *self.ends.get(index)?;
         let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
-        Some(Path::new(OsStr::from_bytes(&self.bytes[start..end])))
+        Some(as_path(&self.bytes[start..end]))
     }
 
-    /// SHA-256 over the paths in order, each preceded by its length as 8 little-endian bytes, as hexadecimal digits.
+    /// Adds the paths in order to `hash`, each preceded by its length as 8 little-endian bytes.
     ///
     /// The lengths keep `["ab", "c"]` and `["a", "bc"]` apart.
-    pub fn fingerprint(&self) -> String {
-        let mut hash = Sha256::new();
-        let mut start = 0;
-        for &end in &self.ends {
-            hash.update(((end - start) as u64).to_le_bytes());
-            hash.update(&self.bytes[start..end]);
-            start = end;
+    pub fn hash(&self, hash: &mut Sha256) {
+        for path in self.iter() {
+            let bytes = path.as_os_str().as_bytes();
+            hash.update((bytes.len() as u64).to_le_bytes());
+            hash.update(bytes);
         }
-        hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
     }
 }
 
@@ -67,15 +84,24 @@ mod tests {
         assert_eq!(paths.get(2), Some(Path::new("bc")));
         assert_eq!(paths.get(3), None);
         assert_eq!(paths.get(u64::MAX), None);
+        assert!(paths.iter().eq(["a", "", "bc"].map(Path::new)));
+        let mut paths = paths;
+        paths.truncate(1);
+        assert!(paths.iter().eq([Path::new("a")]));
     }
 
     #[test]
     fn the_fingerprint_sees_borders_and_order() {
         // python3 -c "import hashlib; print(hashlib.sha256(b'\x02'+bytes(7)+b'ab'+b'\x01'+bytes(7)+b'c').hexdigest())"
         let known = "43ee655579de01ca739b3f95c1c2d3f46d353b2c0df818064ea594506cdb2617";
-        assert_eq!(paths(&["ab", "c"]).fingerprint(), known);
-        assert_ne!(paths(&["a", "bc"]).fingerprint(), known);
-        assert_ne!(paths(&["c", "ab"]).fingerprint(), known);
-        assert_ne!(paths(&["abc"]).fingerprint(), known);
+        let print = |entries: &[&str]| {
+            let mut hash = Sha256::new();
+            paths(entries).hash(&mut hash);
+            super::super::hexadecimal(hash)
+        };
+        assert_eq!(print(&["ab", "c"]), known);
+        assert_ne!(print(&["a", "bc"]), known);
+        assert_ne!(print(&["c", "ab"]), known);
+        assert_ne!(print(&["abc"]), known);
     }
 }

@@ -57,6 +57,20 @@ pub enum DecodeError {
         /// Width and height of the frame.
         output: (u32, u32),
     },
+    /// The image has not the size that its annotation says, whether it is turned as its EXIF data say or not.
+    #[error(
+        "the annotation says {}x{}, but the image is {}x{} as stored and {} turned upright (EXIF orientation {orientation}): \
+         correct the annotation, or use orientation=apply or ignore to take its boxes for those of a resized image",
+        annotated.0, annotated.1, stored.0, stored.1, upright(*stored, *orientation)
+    )]
+    AnnotatedSize {
+        /// Width and height in the annotation.
+        annotated: (u32, u32),
+        /// Width and height in the file.
+        stored: (u32, u32),
+        /// The file's EXIF orientation, 1 to 8.
+        orientation: u8,
+    },
     /// The frame handed in cannot hold the picture it describes.
     #[error(
         "output frame of {width}x{height} with stride {stride} does not fit its {len} bytes: pass a larger buffer"
@@ -77,6 +91,14 @@ pub enum DecodeError {
         /// Bytes asked for.
         bytes: u64,
     },
+}
+
+/// The size of an image turned upright, as text.
+fn upright((width, height): (u32, u32), orientation: u8) -> String {
+    match super::orient::swaps_sides(orientation) {
+        true => format!("{height}x{width}"),
+        false => format!("{width}x{height}"),
+    }
 }
 
 impl DecodeError {

@@ -4,7 +4,7 @@
 //! into the caller's frame: decoded, turned upright, resampled and padded. What the settings mean for the bytes:
 //!
 //! - JPEG is libjpeg-turbo with the accurate DCT and fancy upsampling: equal to Pillow and OpenCV ([`DecodeOptions`]).
-//! - [`resize`] is equal to OpenCV, [`place`] to Ultralytics' `LetterBox`.
+//! - [`resize`] is equal to OpenCV, [`place`] to Ultralytics' `LetterBox`; boxes follow their pixels by [`BoxMap`].
 //!
 //! ```
 //! use epochfeed::decode::{ChannelOrder, DecodeOptions, Scratch, Target, decode_into, probe};
@@ -22,6 +22,7 @@
 //! # }
 //! ```
 
+mod boxes;
 mod error;
 mod fit;
 mod jpeg;
@@ -32,6 +33,7 @@ mod raster;
 pub mod resize;
 mod sniff;
 
+pub use self::boxes::{BoxMap, match_orientation};
 pub use self::error::DecodeError;
 pub use self::fit::{Placement, place, ultralytics_load_size};
 pub use self::options::{DEFAULT_MAX_PIXELS, DecodeOptions, Fit, Interpolation, OrientationMode, Truncated};
@@ -64,6 +66,11 @@ pub struct Header {
 }
 
 impl Header {
+    /// Width and height as stored.
+    pub const fn stored_size(&self) -> (u32, u32) {
+        (self.width, self.height)
+    }
+
     /// Width and height after orientation.
     pub fn oriented_size(&self, mode: OrientationMode) -> (u32, u32) {
         match orient::swaps_sides(orient::effective(self.orientation, mode)) {

@@ -34,6 +34,9 @@ pub enum OrientationMode {
     Apply,
     /// The image is left as stored, as Pillow does by default.
     Ignore,
+    /// Whichever of the two gives the image the size that its annotation says; see
+    /// [`match_orientation`](super::match_orientation). As `Apply` where there is no annotation.
+    Match,
 }
 
 /// What becomes of a file that ends too early.

@@ -1,4 +1,4 @@
-//! EXIF orientation: finding the number and moving the pixels.
+//! EXIF orientation: finding the number, and moving pixels and boxes.
 
 use super::OrientationMode;
 use super::pixels::{Pixels, PixelsMut};
@@ -13,7 +13,7 @@ pub(super) fn from_exif(tiff: &[u8]) -> u8 {
 /// The orientation to apply under `mode`.
 pub(super) const fn effective(orientation: u8, mode: OrientationMode) -> u8 {
     match mode {
-        OrientationMode::Apply => orientation,
+        OrientationMode::Apply | OrientationMode::Match => orientation,
         OrientationMode::Ignore => 1,
     }
 }
@@ -21,6 +21,30 @@ pub(super) const fn effective(orientation: u8, mode: OrientationMode) -> u8 {
 /// Whether `orientation` exchanges width and height.
 pub(super) const fn swaps_sides(orientation: u8) -> bool {
     matches!(orientation, 5..=8)
+}
+
+/// The orientation that undoes `orientation`.
+pub(super) const fn inverse(orientation: u8) -> u8 {
+    match orientation {
+        6 => 8,
+        8 => 6,
+        // Mirrors and the half turn undo themselves.
+        other => other,
+    }
+}
+
+/// Where a box (left, top, right, bottom, in fractions of the sides) ends up when [`apply`] turns the picture that it is in.
+pub(super) fn apply_to_box(orientation: u8, [left, top, right, bottom]: [f64; 4]) -> [f64; 4] {
+    match orientation {
+        2 => [1.0 - right, top, 1.0 - left, bottom],
+        3 => [1.0 - right, 1.0 - bottom, 1.0 - left, 1.0 - top],
+        4 => [left, 1.0 - bottom, right, 1.0 - top],
+        5 => [top, left, bottom, right],
+        6 => [1.0 - bottom, left, 1.0 - top, right],
+        7 => [1.0 - bottom, 1.0 - right, 1.0 - top, 1.0 - left],
+        8 => [top, 1.0 - right, bottom, 1.0 - left],
+        _ => [left, top, right, bottom],
+    }
 }
 
 /// Writes `src` into `dst` the right way up. `dst` must have the size of `src`, with the sides exchanged for 5 to 8;

@@ -6,6 +6,7 @@
 
 use gst::prelude::*;
 
+use super::dataset::describe;
 use super::error::FeedError;
 use super::part::Part;
 use super::settings::{Hold, Jitter, Nick, Settings, channels, limit, location};
@@ -69,7 +70,9 @@ fn source(settings: &Settings) -> Result<gst::Element, FeedError> {
         .number("samples-per-epoch", settings.samples_per_epoch.unwrap_or(0))?
         .name("uneven", settings.uneven.as_str())?
         .number("io-depth", settings.io_depth.into())?
-        .choice("reload", settings.reload);
+        .choice("reload", settings.reload)
+        .choice("on-change", settings.on_change);
+    let part = describe(part, &settings.dataset)?;
     if settings.samples_per_epoch == Some(0) {
         return Err(Part::refuse(
             "samples-per-epoch",

@@ -35,6 +35,20 @@ pub struct Sample {
     pub source_width: u32,
     /// Height, likewise.
     pub source_height: u32,
+    /// What the dataset's annotation adds, where there is one.
+    pub annotated: Option<Annotated>,
+}
+
+/// What is known of a sample that has an annotation.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Annotated {
+    /// COCO's id of the image; where the format has none, its index in the dataset.
+    pub image_id: i64,
+    /// Pixels of the frame for a pixel of the image, horizontally and vertically.
+    pub scale: [f64; 2],
+    /// Pixels of the frame left of the image and above it. With `scale` it leads from predictions back to the image.
+    pub pad: [u32; 2],
 }
 
 impl Sample {
@@ -54,6 +68,14 @@ impl Sample {
             replaced_from: u64::try_from(*meta.replaced_from.get(place)?).ok(),
             source_width: *meta.source_width.get(place)?,
             source_height: *meta.source_height.get(place)?,
+            annotated: meta.targets.as_ref().and_then(|targets| {
+                let fitted = targets.fitted.get(place)?;
+                Some(Annotated {
+                    image_id: *targets.image_id.get(place)?,
+                    scale: fitted.scale,
+                    pad: fitted.pad,
+                })
+            }),
         })
     }
 
@@ -95,6 +117,7 @@ pub struct Batch {
     number: u64,
     prepared: bool,
     samples: Vec<Sample>,
+    targets: Option<Vec<[f32; 6]>>,
     state: String,
 }
 
@@ -126,6 +149,7 @@ impl Batch {
             number: meta.batch,
             prepared: meta.prepared,
             samples,
+            targets: meta.targets.map(|targets| targets.rows),
             state: meta.state,
         })
     }
@@ -206,6 +230,13 @@ impl Batch {
     /// The samples, in the order of the first axis.
     pub fn samples(&self) -> &[Sample] {
         &self.samples
+    }
+
+    /// The boxes, one row each, in Ultralytics' order: which sample of this batch, class, centre x, centre y, width and height,
+    /// the last four as fractions of the frame. They stay with their sample: one that stands in for a faulty one, or fills up
+    /// a batch, has its own. `None` for a dataset without annotations.
+    pub fn targets(&self) -> Option<&[[f32; 6]]> {
+        self.targets.as_deref()
     }
 
     /// The state behind this batch, as JSON: a feed built with [`resume`](super::Builder::resume) of it begins with the

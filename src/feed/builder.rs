@@ -7,8 +7,10 @@ use super::Feed;
 use super::error::FeedError;
 use super::settings::{Hold, Jitter, Settings};
 use crate::color::{GainRanges, Gains};
+use crate::dataset::Options;
 use crate::decode::{Fit, Interpolation, OrientationMode, Truncated};
 use crate::elements::epochbuffer::Prefetch;
+use crate::elements::epochsrc::OnChange;
 use crate::elements::faults::{Limit, OnError};
 use crate::elements::nhwcpack::LastBatch;
 use crate::sampler::{Shuffle, Uneven};
@@ -61,6 +63,20 @@ impl Builder {
             jitter: Jitter::None,
             ..Settings::new(location)
         })
+    }
+
+    /// How the location is read: its format, and what of it is used. [`Batch::targets`](super::Batch::targets) has the boxes of
+    /// a dataset with such. To know its classes and what is wrong with it, open it with the same options:
+    /// [`Dataset::open_with`](crate::dataset::Dataset::open_with).
+    pub fn dataset(mut self, options: Options) -> Self {
+        self.0.dataset = options;
+        self
+    }
+
+    /// What is done where the state that the feed goes on from is of another dataset than the one that is there.
+    pub fn on_change(mut self, on_change: OnChange) -> Self {
+        self.0.on_change = on_change;
+        self
     }
 
     /// Order of the samples of each epoch.
@@ -170,7 +186,8 @@ impl Builder {
         self
     }
 
-    /// Whether images are turned as their EXIF data say.
+    /// Whether images are turned as their EXIF data say; with [`OrientationMode::Match`], so that they have the size in their
+    /// annotation.
     pub fn orientation(mut self, orientation: OrientationMode) -> Self {
         self.0.decode.orientation = orientation;
         self

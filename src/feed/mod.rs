@@ -44,6 +44,7 @@ mod batch;
 mod builder;
 mod bus;
 mod core;
+mod dataset;
 mod device;
 mod epoch;
 mod error;
@@ -60,7 +61,7 @@ use std::sync::Arc;
 
 use gst::prelude::*;
 
-pub use self::batch::{Batch, Sample};
+pub use self::batch::{Annotated, Batch, Sample};
 pub use self::builder::Builder;
 pub use self::device::DeviceBatch;
 pub use self::epoch::{Epoch, Epochs};

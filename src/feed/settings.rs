@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use super::bus::Listener;
 use crate::color::{GainRanges, Gains};
+use crate::dataset::Options;
 use crate::decode::{DecodeOptions, Fit, Interpolation, OrientationMode, Truncated};
 use crate::elements::epochbuffer::Prefetch;
+use crate::elements::epochsrc::OnChange;
 use crate::elements::faults::{Limit, OnError};
 use crate::elements::nhwcpack::LastBatch;
 use crate::sampler::{Shuffle, Uneven};
@@ -36,6 +38,8 @@ pub(super) enum Jitter {
 #[derive(Clone)]
 pub(super) struct Settings {
     pub location: PathBuf,
+    pub dataset: Options,
+    pub on_change: OnChange,
     pub shuffle: Shuffle,
     pub seed: u64,
     /// `None`: without end.
@@ -76,6 +80,8 @@ impl Settings {
     pub fn new(location: &Path) -> Self {
         Self {
             location: location.to_owned(),
+            dataset: Options::default(),
+            on_change: OnChange::default(),
             shuffle: Shuffle::default(),
             seed: 0,
             epochs: Some(1),
@@ -164,6 +170,7 @@ impl Nick for OrientationMode {
         match self {
             Self::Apply => "apply",
             Self::Ignore => "ignore",
+            Self::Match => "match",
         }
     }
 }

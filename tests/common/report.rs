@@ -20,6 +20,8 @@ pub struct BatchLine {
     pub pad: Vec<bool>,
     /// Dataset index of the sample that this one stands in for, or -1.
     pub replaced_from: Vec<i64>,
+    /// Sample in the batch, class, centre x, centre y, width, height of each box; `None` where there are no boxes.
+    pub targets: Option<Vec<[f32; 6]>>,
     /// Time the sink waited for this batch.
     pub wait_ns: u64,
     pub state: serde_json::Value,

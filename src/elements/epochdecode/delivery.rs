@@ -205,7 +205,8 @@ impl EpochDecode {
         if let Some(warning) = &decoded.warning {
             gst::warning!(CAT, imp = self, "{}: {warning}", faults::describe(&place.sample));
         }
-        (place.sample.source_width, place.sample.source_height) = decoded.source;
+        (place.sample.source_width, place.sample.source_height) = decoded.boxes.placement().source;
+        self.fit_boxes(&mut place, &decoded.boxes);
         let keep = delivery.on_error == OnError::Replace
             || (delivery.on_error == OnError::Skip && self.world_size() > 1);
         delivery
@@ -222,6 +223,7 @@ impl EpochDecode {
         gst::debug!(CAT, imp = self, "Read again: {}", faults::describe(&place.sample));
         job::decode(
             gst::Buffer::from_mut_slice(content).as_ref(),
+            place.boxes.as_ref().and_then(|boxes| boxes.size),
             None,
             &options,
             &output,

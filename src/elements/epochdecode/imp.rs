@@ -62,6 +62,10 @@ pub(super) struct Stats {
     pub replaced: u64,
     pub warnings: u64,
     pub truncated: u64,
+    /// Boxes of the frames, those that vanished, and annotations with another size than their image.
+    pub boxes: u64,
+    pub vanished: u64,
+    pub mismatches: u64,
     /// Nanoseconds the delivery task waited for the next image to be decoded.
     pub wait_input: u64,
     /// Nanoseconds it spent pushing.
@@ -81,7 +85,7 @@ pub struct EpochDecode {
     #[property(name = "on-error", get, set, type = OnError, member = on_error, nick = "On error", blurb = "What is done about a sample that cannot be used", mutable_ready, builder(OnError::default()))]
     #[property(name = "max-errors", get, set, type = String, member = max_errors, default = Some("-1"), nick = "Maximum errors", blurb = "With skip and replace, how many samples of an epoch may be faulty: a count (10), a percentage (2%), or -1 for no limit", mutable_ready)]
     settings: Mutex<Settings>,
-    #[property(name = "stats", get = Self::stats, type = Statistics, nick = "Statistics", blurb = "Images decoded, faulty, replaced, with warnings; images in flight, their highest number and its bound; nanoseconds waited for input and output")]
+    #[property(name = "stats", get = Self::stats, type = Statistics, nick = "Statistics", blurb = "Images decoded, faulty, replaced, with warnings; boxes, those without area, annotations of another size; images in flight, their highest number and its bound; nanoseconds waited for input and output")]
     pub(super) stats: Mutex<Stats>,
     sink_pad: gst::Pad,
     pub(super) src_pad: gst::Pad,
@@ -102,6 +106,9 @@ impl EpochDecode {
                 .field("replaced", stats.replaced)
                 .field("warnings", stats.warnings)
                 .field("truncated", stats.truncated)
+                .field("boxes", stats.boxes)
+                .field("boxes-vanished", stats.vanished)
+                .field("size-mismatches", stats.mismatches)
                 .field("in-flight", in_flight as u64)
                 .field("in-flight-max", high_water as u64)
                 .field("in-flight-bound", bound as u64)
@@ -285,9 +292,18 @@ impl EpochDecode {
         let begins = self.begins(&place);
         let frames = self.registration().and_then(|entry| entry.coordinator().frames());
         let reserved = frames.and_then(|frames| output.reserve(&frames, begins));
+        let annotated = place.boxes.as_ref().and_then(|boxes| boxes.size);
         let ahead_of = place.sample.prepared.then_some(place.sample.epoch);
         let entry = self.queue.push(Item::Image(place, None))?;
-        let job = job(self.queue.clone(), entry, buffer, reserved, options, output);
+        let job = job(
+            self.queue.clone(),
+            entry,
+            buffer,
+            annotated,
+            reserved,
+            options,
+            output,
+        );
         match (ahead_of, self.registration()) {
             (Some(epoch), Some(registration)) => ahead.spawn(registration.coordinator(), epoch, job),
             _ => workers.spawn(Class::new(Urgency::Demanded, workers::Stage::Decode), job),

@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use super::output::Output;
 use super::queue::Queue;
-use crate::decode::{self, ChannelOrder, DecodeOptions, Scratch, Target};
+use crate::decode::{self, BoxMap, ChannelOrder, DecodeOptions, OrientationMode, Scratch, Target};
 
 /// A decoded image.
 #[derive(Clone, Debug)]
 pub(super) struct Decoded {
     pub frame: gst::Buffer,
     pub info: gst_video::VideoInfo,
-    /// Width and height of the image before it was fitted into the frame.
-    pub source: (u32, u32),
+    /// Where the image is in the frame, and boxes of it.
+    pub boxes: Box<BoxMap>,
     /// Warnings of the decoder, and the first of them.
     pub warnings: u32,
     pub warning: Option<String>,
@@ -39,11 +39,13 @@ impl Drop for Promise {
     }
 }
 
-/// The job of the entry `number`: decodes `encoded` as `options` say into `reserved`, or into a frame of `output`.
+/// The job of the entry `number`: decodes `encoded`, whose annotation says that its size is `annotated`, as `options` say into
+/// `reserved`, or into a frame of `output`.
 pub(super) fn job(
     queue: Arc<Queue>,
     number: u64,
     encoded: gst::Buffer,
+    annotated: Option<(u32, u32)>,
     reserved: Option<gst::Buffer>,
     options: Arc<DecodeOptions>,
     output: Arc<Output>,
@@ -57,7 +59,7 @@ pub(super) fn job(
         // Whole, not field by field: its Drop is the point.
         let mut promise = promise;
         let result = if promise.queue.wants(promise.number) {
-            decode(&encoded, reserved, &options, &output)
+            decode(&encoded, annotated, reserved, &options, &output)
         } else {
             Err("not wanted any more".to_owned())
         };
@@ -75,16 +77,28 @@ thread_local! {
     static SCRATCH: RefCell<Scratch> = RefCell::default();
 }
 
-/// Decodes `encoded` as `options` say into `reserved`, or into a frame of `output`.
+/// Decodes `encoded`, whose annotation says that its size is `annotated`, as `options` say into `reserved`, or into a frame of
+/// `output`.
 pub(super) fn decode(
     encoded: &gst::BufferRef,
+    annotated: Option<(u32, u32)>,
     reserved: Option<gst::Buffer>,
     options: &DecodeOptions,
     output: &Output,
 ) -> Result<Decoded, String> {
     let bytes = encoded.map_readable().map_err(|error| error.to_string())?;
     let header = decode::probe(&bytes, options).map_err(|error| error.to_string())?;
-    let source = header.oriented_size(options.orientation);
+    let orientation = match options.orientation {
+        OrientationMode::Match => {
+            decode::match_orientation(&header, annotated).map_err(|error| error.to_string())?
+        }
+        orientation => orientation,
+    };
+    let options = &DecodeOptions {
+        orientation,
+        ..options.clone()
+    };
+    let source = header.oriented_size(orientation);
     let (mut frame, info) = match reserved.zip(output.reserved()) {
         Some((frame, info)) => (frame, info.clone()),
         None => output.frame(source).map_err(|error| error.to_string())?,
@@ -117,7 +131,7 @@ pub(super) fn decode(
     Ok(Decoded {
         frame,
         info,
-        source,
+        boxes: Box::new(BoxMap::new(&header, orientation, outcome.placement, annotated)),
         warnings: outcome.warnings,
         warning: outcome.warning,
         truncated: outcome.truncated,

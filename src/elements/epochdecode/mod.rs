@@ -16,6 +16,13 @@
  * taken by a good one (`replace`). An epoch without a usable sample is always an error. Where several ranks share the
  * epochs, `skip` acts as `replace`, so that they stay equally long.
  *
+ * Where the dataset has boxes (the meta `epochfeed-boxes` on the encoded image), they go the way of the pixels: turned, scaled
+ * and moved by the same numbers, as left, top, right and bottom in pixels of the frame. An annotation is of the upright
+ * image, unless its width and height say that it is of the image as stored; a size that is neither is announced in an
+ * element message `epochfeed-annotation`, and its boxes are taken for those of a resized image. With `orientation=match` the
+ * image is turned or not so that it has the annotated size, and is faulty if it never has. Boxes that have no area vanish,
+ * counted in `stats`; nothing is cut off.
+ *
  * ## Example pipeline
  * |[
  * gst-launch-1.0 epochsrc location=data/photos ! epochdecode threads=2 on-error=skip ! video/x-raw,format=RGB,width=320,height=320 ! fakesink
@@ -25,6 +32,7 @@
  * ]| Also takes images from other sources, one a buffer.
  */
 mod ahead;
+mod boxes;
 mod delivery;
 mod imp;
 mod job;

@@ -74,6 +74,12 @@ pub enum Orientation {
     /// Leave it as stored.
     #[enum_value(name = "Ignore: leave the image as it is stored", nick = "ignore")]
     Ignore,
+    /// Whichever gives the annotated size.
+    #[enum_value(
+        name = "Match: the one of both that gives the size in the image's annotation",
+        nick = "match"
+    )]
+    Match,
 }
 
 impl From<Orientation> for decode::OrientationMode {
@@ -81,6 +87,7 @@ impl From<Orientation> for decode::OrientationMode {
         match orientation {
             Orientation::Apply => Self::Apply,
             Orientation::Ignore => Self::Ignore,
+            Orientation::Match => Self::Match,
         }
     }
 }

@@ -18,7 +18,7 @@ use super::super::account::{Account, EpochReport};
 use super::super::coordinator::{self, Registration, Requested, Taken};
 use super::super::epoch_end::EpochEnd;
 use super::super::identity;
-use super::super::meta::{BatchMeta, GainsMeta, SampleMeta};
+use super::super::meta::{BatchMeta, BatchTargets, BoxesMeta, GainsMeta, SampleMeta};
 use super::super::util::{Statistics, lock, nanoseconds_since};
 use super::progress::Progress;
 use super::report::Report;
@@ -272,7 +272,7 @@ impl EpochSink {
         };
         let batch = match (BatchMeta::get(buffer), SampleMeta::get(buffer)) {
             (Some(batch), _) => batch,
-            (None, Some(sample)) => Self::single(session, buffer, sample),
+            (None, Some(sample)) => self.single(session, buffer, sample),
             (None, None) if session.registration.is_some() => {
                 if let Some(pad) = self.sink_pad() {
                     identity::post_lost(&*self.obj(), &pad, &format!("Buffer {}", session.steps));
@@ -359,11 +359,16 @@ impl EpochSink {
     }
 
     /// A frame that comes without nhwcpack, as a batch of one.
-    fn single(session: &Session, buffer: &gst::BufferRef, sample: SampleMeta) -> BatchMeta {
+    fn single(&self, session: &Session, buffer: &gst::BufferRef, sample: SampleMeta) -> BatchMeta {
         let state = session.registration.as_ref().and_then(|registration| {
             let coordinator = registration.coordinator();
             coordinator.state_at(sample.epoch, Taken::up_to(&sample))
         });
+        let size = self
+            .sink_pad()
+            .and_then(|pad| pad.current_caps())
+            .and_then(|caps| gst_video::VideoInfo::from_caps(&caps).ok())
+            .map(|info| (info.width(), info.height()));
         BatchMeta {
             epoch: sample.epoch,
             // Those before it that gave a frame; of an epoch that the run resumes in, the first are behind.
@@ -383,6 +388,7 @@ impl EpochSink {
             replaced_from: vec![sample.replaced_from],
             source_width: vec![sample.source_width],
             source_height: vec![sample.source_height],
+            targets: size.and_then(|size| BatchTargets::of([BoxesMeta::get(buffer)], size)),
             state: state.unwrap_or_default(),
         }
     }

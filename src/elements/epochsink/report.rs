@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::super::account::EpochReport;
-use super::super::meta::BatchMeta;
+use super::super::meta::{BatchMeta, Row};
 use crate::sampler::Ledger;
 
 /// A report file.
@@ -29,6 +29,9 @@ enum Line<'a> {
         gains: &'a [[f64; 3]],
         pad: &'a [bool],
         replaced_from: &'a [i64],
+        /// Left out where there are no boxes.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        targets: Option<Vec<Target>>,
         wait_ns: u64,
         /// Null where there is no epochsrc.
         state: Option<serde_json::Value>,
@@ -40,6 +43,13 @@ enum Line<'a> {
         samples_per_s: f64,
         boundary_wait_ns: u64,
     },
+}
+
+/// Image in the batch, class, centre x, centre y, width, height.
+type Target = (u32, u32, f32, f32, f32, f32);
+
+fn target(&[image, class, x, y, width, height]: &Row) -> Target {
+    (image as u32, class as u32, x, y, width, height)
 }
 
 fn nanoseconds(duration: Duration) -> u64 {
@@ -70,6 +80,10 @@ impl Report {
             gains: &batch.gains,
             pad: &batch.pad,
             replaced_from: &batch.replaced_from,
+            targets: batch
+                .targets
+                .as_ref()
+                .map(|targets| targets.rows.iter().map(target).collect()),
             wait_ns: nanoseconds(wait),
             state: serde_json::from_str(&batch.state).ok(),
         })

@@ -18,8 +18,10 @@ use gst_base::subclass::prelude::*;
 use super::super::coordinator::{self, Coordinator, Requested, Stage};
 use super::super::faults::OnError;
 use super::super::util::{Statistics, lock, nanoseconds_since};
+use super::dataset::{Crowd, DatasetFormat, OnChange, OutOfImage, Split};
 use super::run::Run;
 use super::settings::{Settings, Shuffle, Uneven};
+use crate::dataset::Finding;
 use crate::sampler::State;
 
 static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
@@ -70,7 +72,7 @@ impl Target {
 #[derive(glib::Properties)]
 #[properties(wrapper_type = super::EpochSrc)]
 pub struct EpochSrc {
-    #[property(name = "location", get, set, type = Option<String>, member = location, nick = "Location", blurb = "Folder (searched recursively), text list of paths, or one image; a path, or a file:// URI for one that is not UTF-8", mutable_ready)]
+    #[property(name = "location", get, set, type = Option<String>, member = location, nick = "Location", blurb = "Folder (searched recursively), text list of paths, one image, COCO JSON or data.yaml; a path, or a file:// URI for one that is not UTF-8", mutable_ready)]
     #[property(name = "shuffle", get, set, type = Shuffle, member = shuffle, nick = "Shuffle", blurb = "Order of the samples of each epoch", mutable_ready, builder(Shuffle::default()))]
     #[property(name = "seed", get, set, type = u64, member = seed, nick = "Seed", blurb = "Seed of the order and of the jitter", mutable_ready)]
     #[property(name = "epochs", get, set, type = i32, member = epochs, minimum = -1, default = 1, nick = "Epochs", blurb = "How many epochs a run delivers before EOS (-1 = endless)", mutable_ready)]
@@ -84,6 +86,16 @@ pub struct EpochSrc {
     #[property(name = "state-location", get, set, type = Option<std::path::PathBuf>, member = state_location, nick = "State location", blurb = "File the state is loaded from at the start and saved to whenever a batch has been consumed", mutable_ready)]
     #[property(name = "on-error", get, set, type = OnError, member = on_error, nick = "On error", blurb = "What is done about an unusable file where the decoder is not epochdecode (which has its own)", mutable_ready, builder(OnError::default()))]
     #[property(name = "reload", get, set, type = bool, member = reload, default = false, nick = "Reload", blurb = "Read the location again before each epoch, for a dataset that changes", mutable_ready)]
+    #[property(name = "format", get, set, type = DatasetFormat, member = format, nick = "Format", blurb = "What the location is read as", mutable_ready, builder(DatasetFormat::default()))]
+    #[property(name = "root", get, set, type = Option<String>, member = root, nick = "Root", blurb = "Folder that the file names of a COCO file, or train and val of a data.yaml, are relative to; found beside the file if not set", mutable_ready)]
+    #[property(name = "split", get, set, type = Split, member = split, nick = "Split", blurb = "Which part of a data.yaml", mutable_ready, builder(Split::default()))]
+    #[property(name = "crowd", get, set, type = Crowd, member = crowd, nick = "Crowd", blurb = "What is done with COCO's boxes around crowds", mutable_ready, builder(Crowd::default()))]
+    #[property(name = "classes", get, set, type = Option<String>, member = classes, nick = "Classes", blurb = "Names or numbers of the classes whose boxes are used, with commas between them (a comma in a name as \\,; not set: all); classes keep their numbers, and images stay", mutable_ready)]
+    #[property(name = "single-class", get, set, type = bool, member = single_class, default = false, nick = "Single class", blurb = "All boxes are of class 0", mutable_ready)]
+    #[property(name = "fraction", get, set, type = f64, member = fraction, minimum = 0.0, maximum = 1.0, default = 1.0, nick = "Fraction", blurb = "Which part of the samples is used, from the first on; more than 0", mutable_ready)]
+    #[property(name = "out-of-image", get, set, type = OutOfImage, member = out_of_image, nick = "Out of image", blurb = "What is done with boxes that reach out of their image", mutable_ready, builder(OutOfImage::default()))]
+    #[property(name = "strict", get, set, type = bool, member = strict, default = false, nick = "Strict", blurb = "What the checks find wrong with the dataset is an error", mutable_ready)]
+    #[property(name = "on-change", get, set, type = OnChange, member = on_change, nick = "On change", blurb = "What is done where the state is of another dataset than the one that is there", mutable_ready, builder(OnChange::default()))]
     settings: Mutex<Settings>,
     #[property(name = "state", get = Self::state, set = Self::set_state, type = Option<String>, nick = "State", blurb = "Where the consumer is, as JSON; set it to resume there, or to the empty string to start over", mutable_ready)]
     /// `state` was set to start over: the file is not loaded at the next start.
@@ -259,14 +271,22 @@ impl EpochSrc {
         BaseSrcImplExt::parent_event(self, &event)
     }
 
-    /// Says which dataset is drawn from.
+    /// Says which dataset is drawn from, and what the checks found.
     fn dataset_message(&self, run: &Run) -> gst::Message {
         let dataset = &run.reader.dataset;
-        let fields = gst::Structure::builder("epochfeed-dataset")
+        let checks = dataset.checks();
+        gst::info!(CAT, imp = self, "{}:\n{checks}", dataset.location().display());
+        let mut fields = gst::Structure::builder("epochfeed-dataset")
             .field("location", dataset.location().to_string_lossy().as_ref())
             .field("samples", dataset.len())
             .field("fingerprint", dataset.fingerprint())
+            .field("boxes", checks.boxes)
+            .field("classes", gst::Array::new(dataset.class_names()))
+            .field("checks", checks.to_string())
             .build();
+        for finding in Finding::ALL {
+            fields.set(finding.name(), checks.count(finding));
+        }
         gst::message::Element::builder(fields).src(&*self.obj()).build()
     }
 
@@ -325,7 +345,8 @@ impl ObjectImpl for EpochSrc {
     fn constructed(&self) {
         self.parent_constructed();
         let element = self.obj();
-        element.set_format(gst::Format::Time);
+        // By its full name: the property `format` has a setter, too.
+        BaseSrcExt::set_format(element.upcast_ref::<gst_base::BaseSrc>(), gst::Format::Time);
         element.set_live(false);
     }
 }
@@ -379,6 +400,20 @@ impl BaseSrcImpl for EpochSrc {
         let state = self.resume_state(&settings)?;
         let run = Run::prepare(&settings, state.as_deref())?;
         let _ = self.obj().post_message(self.dataset_message(&run));
+        if run.restarted {
+            gst::element_imp_warning!(
+                self,
+                gst::ResourceError::Settings,
+                (
+                    "The state is of another dataset: epoch {} begins again with the one in {}",
+                    run.reader.epoch(),
+                    run.reader.dataset.location().display()
+                ),
+                [
+                    "Restore the dataset to go on where the state is, or set on-change=error to be stopped here"
+                ]
+            );
+        }
         *lock(&self.stats) = Stats::default();
         self.coordinator.begin(
             coordinator::Run {

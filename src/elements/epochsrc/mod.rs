@@ -7,8 +7,20 @@
  * Draws the order of each epoch, reads the files and pushes them encoded, stamped with what they are: epoch, position,
  * index in the dataset and `file://` URI travel with the buffer as the meta `epochfeed-sample`.
  *
- * `location` is a folder (searched recursively), a text list of paths, or one image. A path that is not UTF-8 can be
- * given as a percent-encoded `file://` URI. The type of a file is found by its content, not by its name.
+ * `location` is a folder (searched recursively), a text list of paths, one image, or a dataset with boxes: a COCO JSON
+ * file, whose images are below `root` (found beside the file where it is not set), or YOLO's, as a `data.yaml`, of which
+ * `split` names the part, or as a folder with `images` and `labels`. `format` says so where it cannot be told;
+ * `imagefolder`, a folder per class, is never guessed. A path that is not UTF-8 can be given as a percent-encoded `file://`
+ * URI. The type of a file is found by its content, not by its name.
+ *
+ * The boxes of a sample travel as the meta `epochfeed-boxes`. `crowd`, `classes`, `single-class` and `fraction` say what of
+ * a dataset is used; classes keep their numbers, and images without boxes stay. What is wrong with a dataset is counted at
+ * the start and told in the element message `epochfeed-dataset`, which has the counts as fields and, as `checks`, a table
+ * with the first examples of each kind; boxes that cannot be used are left out. With `strict` it is an error. Nothing
+ * usable always is.
+ *
+ * A state knows the dataset that it was made with, boxes included. With `on-change=restart`, a run that is given one of
+ * a dataset that has changed since begins the state's epoch again instead of refusing it, and warns.
  *
  * Between two epochs the element waits until the next one is asked for: by epochsink or an application's feed when
  * there is one, by the action signal `next-epoch`, or, with `auto-advance`, by itself. The end of an epoch is a
@@ -34,7 +46,12 @@
  * |[
  * gst-launch-1.0 epochsrc location=data/photos shuffle=torch seed=7 epochs=2 ! epochdecode ! fakesink
  * ]| Two epochs in the order of PyTorch's RandomSampler, decoded and thrown away.
+ * |[
+ * gst-launch-1.0 -m epochsrc location=data format=imagefolder fraction=0.5 ! epochdecode ! fakesink
+ * ]| Half of a class-per-folder set; `-m` shows the message `epochfeed-dataset` with what the checks found. COCO's validation
+ * images would be `location=annotations/instances_val2017.json root=val2017`.
  */
+mod dataset;
 mod imp;
 mod reader;
 mod run;
@@ -43,6 +60,8 @@ mod start;
 
 use glib::prelude::*;
 
+pub(crate) use dataset::join_classes;
+pub use dataset::{Crowd, DatasetFormat, OnChange, OutOfImage, Split};
 pub use settings::{Shuffle, Uneven};
 
 glib::wrapper! {

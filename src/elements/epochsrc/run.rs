@@ -46,6 +46,8 @@ pub(super) struct Run {
     pub resumed: Option<State>,
     /// See [`State::reloaded`].
     pub reloaded: bool,
+    /// The state was of another dataset, and its epoch begins again.
+    pub restarted: bool,
     /// The dataset has been read for the epoch that begins; with `reload` that is done for each.
     pub current: bool,
     /// What is sent again before the run goes on in the middle of an epoch, as long as it does that.
@@ -97,12 +99,13 @@ impl Run {
         let (dataset, sampler) = open(settings)?;
         let start = match state {
             None => Start::of(&sampler),
-            Some(json) => Start::behind(json, &dataset, &sampler, settings.reload).map_err(|error| {
+            Some(json) => Start::behind(json, &dataset, &sampler, settings).map_err(|error| {
                 gst::error_msg!(
                     gst::ResourceError::Settings,
                     ("The state cannot be resumed: {error}"),
                     [
-                        "Restore what it was made with, or set state=\"\" (and remove the state-location file) to start over"
+                        "Restore what it was made with; or set on-change=restart to begin the epoch again with another dataset, or \
+                         state=\"\" (and remove the state-location file) to start over"
                     ]
                 )
             })?,
@@ -118,6 +121,7 @@ impl Run {
             target: 0,
             resumed: resumed.clone(),
             reloaded: settings.reload || start.reloaded,
+            restarted: start.restarted,
             current: true,
             again: None,
             last_good: None,

@@ -1,6 +1,7 @@
 use std::path::PathBuf;
 
 use super::super::faults::OnError;
+use super::dataset::{Crowd, DatasetFormat, OnChange, OutOfImage, Split};
 use crate::sampler;
 
 /// How the samples of an epoch are ordered.
@@ -84,6 +85,16 @@ pub(super) struct Settings {
     pub state_location: Option<PathBuf>,
     pub on_error: OnError,
     pub reload: bool,
+    pub format: DatasetFormat,
+    pub root: Option<String>,
+    pub split: Split,
+    pub crowd: Crowd,
+    pub classes: Option<String>,
+    pub single_class: bool,
+    pub fraction: f64,
+    pub out_of_image: OutOfImage,
+    pub strict: bool,
+    pub on_change: OnChange,
 }
 
 impl Default for Settings {
@@ -103,6 +114,16 @@ impl Default for Settings {
             state_location: None,
             on_error: OnError::default(),
             reload: false,
+            format: DatasetFormat::default(),
+            root: None,
+            split: Split::default(),
+            crowd: Crowd::default(),
+            classes: None,
+            single_class: false,
+            fraction: 1.0,
+            out_of_image: OutOfImage::default(),
+            strict: false,
+            on_change: OnChange::default(),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Where a run starts: its dataset, and its place in the sequence of epochs.
 
+use super::dataset::OnChange;
 use super::settings::Settings;
 use crate::dataset::{Dataset, DatasetError, parse_location};
 use crate::sampler::{Receipt, Sampler, SamplerConfig, SamplerError, State, StateError};
@@ -11,6 +12,8 @@ pub(super) enum OpenError {
     NoLocation,
     #[error("{error}")]
     Dataset { error: DatasetError, location: String },
+    #[error("root: {0}")]
+    Root(DatasetError),
     #[error("{0}")]
     Sampler(#[from] SamplerError),
 }
@@ -23,7 +26,7 @@ impl From<OpenError> for gst::ErrorMessage {
                 ("{error}"),
                 ["location={location:?}"]
             ),
-            OpenError::NoLocation | OpenError::Sampler(_) => {
+            OpenError::NoLocation | OpenError::Root(_) | OpenError::Sampler(_) => {
                 gst::error_msg!(gst::ResourceError::Settings, ("{error}"))
             }
         }
@@ -37,8 +40,9 @@ pub(super) fn open(settings: &Settings) -> Result<(Dataset, Sampler), OpenError>
         .as_deref()
         .filter(|location| !location.is_empty())
         .ok_or(OpenError::NoLocation)?;
+    let options = settings.dataset_options()?;
     let dataset = parse_location(location)
-        .and_then(|path| Dataset::open(&path))
+        .and_then(|path| Dataset::open_with(&path, &options))
         .map_err(|error| OpenError::Dataset {
             error,
             location: location.to_owned(),
@@ -55,6 +59,8 @@ pub(super) struct Start {
     pub resumed: Option<State>,
     /// See [`State::reloaded`].
     pub reloaded: bool,
+    /// The state is of another dataset, and its epoch begins again.
+    pub restarted: bool,
 }
 
 impl Start {
@@ -64,21 +70,28 @@ impl Start {
             receipt: sampler.first(),
             resumed: None,
             reloaded: false,
+            restarted: false,
         }
     }
 
-    /// Behind the state `json`. With `reload`, an epoch that begins may be drawn from another dataset than the state's.
+    /// Behind the state `json`. An epoch that begins may be drawn from another dataset than the state's with `reload`; with
+    /// `on-change=restart` one that is in its middle begins again then.
     pub fn behind(
         json: &str,
         dataset: &Dataset,
         sampler: &Sampler,
-        reload: bool,
+        settings: &Settings,
     ) -> Result<Self, StateError> {
         let state = State::from_json(json)?;
         // Nothing is drawn yet: the state may be of another, larger dataset.
         let length = state.slots();
         let inside = (1..length).contains(&state.position);
-        if reload && !inside {
+        let changed = state.fingerprint != dataset.fingerprint() || state.size != sampler.config().size;
+        let restarted = inside && changed && settings.on_change == OnChange::Restart;
+        // The epoch that begins is drawn from what is there now.
+        let may_differ =
+            restarted || (!inside && (settings.reload || settings.on_change == OnChange::Restart));
+        if may_differ {
             let config = SamplerConfig {
                 size: state.size,
                 ..sampler.config().clone()
@@ -87,18 +100,20 @@ impl Start {
         } else {
             state.check(sampler.config(), dataset.fingerprint())?;
         }
-        let reloaded = state.reloaded;
+        let reloaded = state.reloaded || (changed && may_differ);
         Ok(if state.position < length {
             Self {
                 receipt: state.receipt.clone(),
-                resumed: inside.then_some(state),
+                resumed: (inside && !restarted).then_some(state),
                 reloaded,
+                restarted,
             }
         } else {
             Self {
                 receipt: Sampler::new(state.config())?.next(&state.receipt, true),
                 resumed: None,
                 reloaded,
+                restarted: false,
             }
         })
     }

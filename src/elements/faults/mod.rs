@@ -68,6 +68,21 @@ pub fn message(element: &gst::Element, sample: &SampleMeta, reason: &str, action
     .build()
 }
 
+/// The element message `epochfeed-annotation` about a sample whose annotation is not of its image.
+pub fn annotation_message(element: &gst::Element, sample: &SampleMeta, reason: &str) -> gst::Message {
+    gst::message::Element::builder(
+        gst::Structure::builder("epochfeed-annotation")
+            .field("uri", &sample.uri)
+            .field("dataset-index", sample.dataset_index)
+            .field("epoch", sample.epoch)
+            .field("index", sample.index)
+            .field("reason", reason)
+            .build(),
+    )
+    .src(element)
+    .build()
+}
+
 /// How errors and warnings name a sample: its place in the dataset and its file.
 pub fn describe(sample: &SampleMeta) -> String {
     if sample.uri.is_empty() {

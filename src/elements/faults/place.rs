@@ -1,3 +1,6 @@
+use std::sync::Arc;
+
+use super::super::meta::BoxesMeta;
 use super::SampleMeta;
 
 /// A sample's place in the stream: who is there, and when.
@@ -6,6 +9,8 @@ pub struct Place {
     /// The sample. Where the source is not epochsrc, only `index` and `dataset_index` say something: the number of
     /// the frame.
     pub sample: SampleMeta,
+    /// The sample's boxes, if there is an annotation: of the image where it is encoded, of the frame where it is decoded.
+    pub boxes: Option<Arc<BoxesMeta>>,
     /// Whether the sample came with its meta from upstream, and goes on with it.
     pub stamped: bool,
     /// Presentation time.
@@ -20,14 +25,19 @@ impl Place {
     /// The place of `buffer`, the `number`-th of its stream.
     pub fn of(buffer: &gst::BufferRef, number: u64) -> Self {
         let sample = SampleMeta::get(buffer);
+        let boxes = BoxesMeta::get(buffer).map(Arc::new);
+        let stamped = sample.is_some();
+        let mut sample = sample.unwrap_or_else(|| SampleMeta {
+            index: number,
+            dataset_index: number,
+            replaced_from: -1,
+            ..SampleMeta::default()
+        });
+        sample.annotated |= boxes.is_some();
         Self {
-            stamped: sample.is_some(),
-            sample: sample.unwrap_or_else(|| SampleMeta {
-                index: number,
-                dataset_index: number,
-                replaced_from: -1,
-                ..SampleMeta::default()
-            }),
+            stamped,
+            sample,
+            boxes,
             pts: buffer.pts(),
             duration: buffer.duration(),
             offset: buffer.offset(),
@@ -48,6 +58,9 @@ impl Place {
         } else {
             self.offset + 1
         });
+        if let Some(boxes) = &self.boxes {
+            boxes.set(buffer)?;
+        }
         if self.stamped {
             self.sample.set(buffer)
         } else {

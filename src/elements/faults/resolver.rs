@@ -111,6 +111,7 @@ impl<T: Clone> Resolver<T> {
         sample.dataset_index = by.sample.dataset_index;
         sample.uri.clone_from(&by.sample.uri);
         (sample.source_width, sample.source_height) = (by.sample.source_width, by.sample.source_height);
+        faulty.boxes.clone_from(&by.boxes);
         sample.fault = None;
         self.count(&mut faulty);
         out.push((faulty, item));

@@ -1,3 +1,4 @@
+use super::targets::BatchTargets;
 use super::{read, write};
 
 /// `epochfeed-batch`: the samples of a batch, in order, and the state behind it.
@@ -32,6 +33,8 @@ pub struct BatchMeta {
     pub source_width: Vec<u32>,
     /// Heights, likewise.
     pub source_height: Vec<u32>,
+    /// The boxes of the samples, if all of them have their boxes with them.
+    pub targets: Option<BatchTargets>,
     /// The state behind this batch as JSON; empty where there is no epochsrc.
     pub state: String,
 }
@@ -66,6 +69,7 @@ impl BatchMeta {
             replaced_from: array(fields, "replaced-from")?,
             source_width: array(fields, "source-width")?,
             source_height: array(fields, "source-height")?,
+            targets: BatchTargets::read(fields),
             state: fields.get("state").ok()?,
         })
     }
@@ -95,13 +99,14 @@ impl BatchMeta {
         fields.set("replaced-from", gst::Array::new(&self.replaced_from));
         fields.set("source-width", gst::Array::new(&self.source_width));
         fields.set("source-height", gst::Array::new(&self.source_height));
+        BatchTargets::write(self.targets.as_ref(), fields);
         fields.set("state", &self.state);
         Ok(())
     }
 }
 
 /// The field `name` as a list of `T`; `None` if it is missing or has an entry of another type.
-fn array<T>(fields: &gst::StructureRef, name: &str) -> Option<Vec<T>>
+pub(super) fn array<T>(fields: &gst::StructureRef, name: &str) -> Option<Vec<T>>
 where
     T: for<'a> glib::value::FromValue<'a>,
 {

@@ -35,6 +35,9 @@ pub struct SampleMeta {
     pub source_width: u32,
     /// Height, likewise.
     pub source_height: u32,
+    /// The dataset says which boxes the image has: where the buffer has no [`BoxesMeta`](super::BoxesMeta) for its size, an
+    /// element on the way has changed the geometry.
+    pub annotated: bool,
 }
 
 impl SampleMeta {
@@ -61,6 +64,7 @@ impl SampleMeta {
             replaced: fields.get("replaced").ok()?,
             source_width: fields.get("source-width").ok()?,
             source_height: fields.get("source-height").ok()?,
+            annotated: fields.get("annotated").unwrap_or(false),
         })
     }
 
@@ -89,6 +93,7 @@ impl SampleMeta {
         fields.set("replaced", self.replaced);
         fields.set("source-width", self.source_width);
         fields.set("source-height", self.source_height);
+        fields.set("annotated", self.annotated);
         Ok(())
     }
 }

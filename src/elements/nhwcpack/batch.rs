@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use super::super::cuda::BATCH_FEATURE;
-use super::super::meta::{BatchMeta, GainsMeta, SampleMeta};
+use super::super::meta::{BatchMeta, BatchTargets, BoxesMeta, GainsMeta, SampleMeta};
 use super::super::util::lock;
 use super::super::video::{self, ViewError};
 use crate::color::{Gains, GainsError, Jitter, fused};
@@ -169,8 +169,18 @@ fn pack_one(
     Ok(())
 }
 
+/// The frame that lacks the boxes which its dataset has, or has those of another size, if there is one.
+pub(super) fn without_boxes<'a>(frames: &'a [Frame], info: &gst_video::VideoInfo) -> Option<&'a Frame> {
+    let boxes: Vec<_> = frames.iter().map(|frame| BoxesMeta::get(&frame.buffer)).collect();
+    let annotated = boxes.iter().any(Option::is_some) || frames.iter().any(|frame| frame.sample.annotated);
+    let size = (info.width(), info.height());
+    let fits = |boxes: Option<BoxesMeta>| boxes.is_some_and(|boxes| boxes.fitted(size).is_some());
+    let mut found = frames.iter().zip(boxes).filter(|(_, boxes)| !fits(boxes.clone()));
+    found.next().filter(|_| annotated).map(|(frame, _)| frame)
+}
+
 /// The meta of a batch.
-pub(super) fn meta(frames: &[Frame], batch: u64, state: String) -> BatchMeta {
+pub(super) fn meta(frames: &[Frame], info: &gst_video::VideoInfo, batch: u64, state: String) -> BatchMeta {
     let first = frames
         .first()
         .map(|frame| frame.sample.clone())
@@ -193,6 +203,10 @@ pub(super) fn meta(frames: &[Frame], batch: u64, state: String) -> BatchMeta {
         replaced_from: frames.iter().map(|frame| frame.sample.replaced_from).collect(),
         source_width: frames.iter().map(|frame| frame.sample.source_width).collect(),
         source_height: frames.iter().map(|frame| frame.sample.source_height).collect(),
+        targets: BatchTargets::of(
+            frames.iter().map(|frame| BoxesMeta::get(&frame.buffer)),
+            (info.width(), info.height()),
+        ),
         state,
     }
 }

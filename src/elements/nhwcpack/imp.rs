@@ -58,6 +58,8 @@ struct Stream {
     place: Option<(u64, u64)>,
     /// It has been said that frames come again or out of order.
     disordered: bool,
+    /// It has been said that boxes got lost.
+    boxes_lost: bool,
     /// Frames so far: the names of those without a sample meta.
     number: u64,
     /// Batches of the epoch so far.
@@ -165,6 +167,7 @@ impl NhwcPack {
             first: Vec::new(),
             place: None,
             disordered: false,
+            boxes_lost: false,
             number: 0,
             batches: 0,
             discont: true,

@@ -1,5 +1,6 @@
 //! What the streaming thread does: samples, faults, the end of an epoch, the boundary.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use gst::prelude::*;
@@ -9,7 +10,7 @@ use gst_base::prelude::*;
 use super::super::super::coordinator::{Failure, Go, Stage, Taken};
 use super::super::super::epoch_end::EpochEnd;
 use super::super::super::faults::{self, OnError, Place};
-use super::super::super::meta::SampleMeta;
+use super::super::super::meta::{BoxesMeta, SampleMeta};
 use super::super::super::util::{lock, nanoseconds_since};
 use super::super::reader::Read;
 use super::super::run::{Encoded, Phase, Run};
@@ -123,6 +124,8 @@ impl EpochSrc {
             slot,
             content,
         } = read;
+        let annotation = run.reader.dataset.annotation(slot.dataset_index);
+        let boxes = annotation.map(|annotation| Arc::new(BoxesMeta::of(&annotation)));
         let recipe = self.coordinator.recipe();
         self.coordinator.note_recipe(run.reader.epoch(), recipe);
         let sample = SampleMeta {
@@ -139,6 +142,7 @@ impl EpochSrc {
             fault: None,
             skipped: run.skipped_before,
             replaced: run.replaced_before,
+            annotated: boxes.is_some(),
             ..SampleMeta::default()
         };
         let pts = run.time(run.slots);
@@ -147,6 +151,7 @@ impl EpochSrc {
         let duration = run.time(run.slots).saturating_sub(pts);
         let mut place = Place {
             sample,
+            boxes,
             stamped: true,
             pts: Some(pts),
             duration: Some(duration),

@@ -106,7 +106,10 @@ impl NhwcPack {
         let slot = stream
             .spec
             .sample_bytes(info.width() as usize, info.height() as usize);
-        let meta = batch::meta(&frames, stream.batches, state.clone());
+        let meta = batch::meta(&frames, &info, stream.batches, state.clone());
+        if meta.targets.is_none() {
+            self.check_boxes(stream, &frames, &info);
+        }
         let made = self.buffer(stream, frames.len(), slot).and_then(|mut buffer| {
             let writable = buffer.make_mut();
             let workers = &stream.workers;
@@ -179,6 +182,29 @@ impl NhwcPack {
             }
             Err(gst::FlowError::NotNegotiated) => Err(self.refused(stream, count, &caps)),
             Err(flow) => Err(flow),
+        }
+    }
+
+    /// Warns, once, of boxes that got lost on the way.
+    fn check_boxes(&self, stream: &mut Stream, frames: &[Frame], info: &gst_video::VideoInfo) {
+        let Some(frame) = batch::without_boxes(frames, info) else {
+            return;
+        };
+        if !std::mem::replace(&mut stream.boxes_lost, true) {
+            gst::element_imp_warning!(
+                self,
+                gst::StreamError::Format,
+                (
+                    "Batches have no targets: {} came without the boxes of its {}x{} frame",
+                    faults::describe(&frame.sample),
+                    info.width(),
+                    info.height()
+                ),
+                [
+                    "An element between epochsrc and nhwcpack decodes or changes the geometry of frames: let epochdecode decode, \
+                     turn and fit them"
+                ]
+            );
         }
     }
 

@@ -1,0 +1,62 @@
+//! What every format gives: the trait that they share, and the checks that are the same for all.
+
+use std::path::{Path, PathBuf};
+
+use super::checks::{Checks, Finding};
+use super::paths::Paths;
+use super::targets::Annotations;
+use super::{DatasetError, Options};
+
+/// A way to say what the samples are.
+pub(super) trait Source {
+    /// Lists them as `options` say.
+    fn list(&self, options: &Options) -> Result<Listing, DatasetError>;
+}
+
+/// What a source lists.
+#[derive(Debug)]
+pub(super) struct Listing {
+    /// What the paths are relative to.
+    pub root: PathBuf,
+    pub paths: Paths,
+    /// For each of the paths; `None` for a format without targets.
+    pub annotations: Option<Annotations>,
+    pub class_names: Vec<String>,
+    pub checks: Checks,
+}
+
+impl Listing {
+    /// Paths below `root` without targets.
+    pub fn of_paths(root: &Path, paths: Paths) -> Self {
+        Self {
+            root: root.to_owned(),
+            paths,
+            annotations: None,
+            class_names: Vec::new(),
+            checks: Checks::default(),
+        }
+    }
+
+    /// Counts the files that are not there. They stay in the listing: what is done about them is for the decoder to
+    /// say (`on-error`), and the order of an epoch must not depend on what a disk has lost.
+    pub fn check_files(&mut self) {
+        for path in self.paths.iter() {
+            // Behind links, so that one to nowhere is missing. What may not be looked at is there, as far as anyone knows.
+            let missing = |error: &std::io::Error| error.kind() != std::io::ErrorKind::PermissionDenied;
+            if self
+                .root
+                .join(path)
+                .metadata()
+                .is_err_and(|error| missing(&error))
+            {
+                self.checks
+                    .add(Finding::MissingFile, || path.to_string_lossy().into_owned());
+            }
+        }
+    }
+}
+
+/// A name in a message.
+pub(super) fn shown(name: &[u8]) -> String {
+    String::from_utf8_lossy(name).into_owned()
+}

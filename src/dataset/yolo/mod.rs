@@ -1,0 +1,211 @@
+//! YOLO: images with a text file of labels each, found as Ultralytics finds them.
+
+mod data_yaml;
+mod labels;
+
+pub use self::data_yaml::{DataYaml, DataYamlError, parse_data_yaml};
+pub use self::labels::{BadLine, Label, parse_labels};
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::boxes::Rules;
+use super::checks::Finding;
+use super::listing::{Listing, Source};
+use super::paths::Paths;
+use super::read::OpenSample;
+use super::targets::Annotations;
+use super::{BoxFormat, DatasetError, Options, ReadError, Split, Target, folder, list};
+
+/// The name of the file that describes a set.
+pub(super) const DATA_YAML: &str = "data.yaml";
+
+/// A `data.yaml`, a folder, or a list of images.
+pub(super) struct Yolo<'a> {
+    /// Its absolute path.
+    pub location: &'a Path,
+}
+
+impl Source for Yolo<'_> {
+    fn list(&self, options: &Options) -> Result<Listing, DatasetError> {
+        let mut listing = if self.location.is_dir() {
+            let yaml = self.location.join(DATA_YAML);
+            if yaml.is_file() {
+                described(&yaml, options)?
+            } else {
+                let images = self.location.join("images");
+                let root = if images.is_dir() { &images } else { self.location };
+                let mut listing = Listing::of_paths(root, folder::scan(root)?);
+                listing.class_names = class_names_beside(self.location);
+                listing
+            }
+        } else if is_yaml(self.location) {
+            described(self.location, options)?
+        } else {
+            let root = self.location.parent().unwrap_or(Path::new("/"));
+            Listing::of_paths(root, listed(self.location)?)
+        };
+        let count = usize::try_from(listing.paths.len()).unwrap_or(usize::MAX);
+        listing.paths.truncate(options.share_of(count));
+        listing.check_files();
+        read_labels(&mut listing, options)?;
+        Ok(listing)
+    }
+}
+
+/// Whether a file is to be read as a `data.yaml`.
+pub(super) fn is_yaml(path: &Path) -> bool {
+    let extension = path.extension().unwrap_or_default();
+    ["yaml", "yml"]
+        .iter()
+        .any(|known| extension.eq_ignore_ascii_case(known))
+}
+
+/// The entries of a list of images.
+fn listed(path: &Path) -> Result<Paths, DatasetError> {
+    let bytes = fs::read(path).map_err(|error| DatasetError::from_io(path, error))?;
+    list::parse(path, &bytes)
+}
+
+/// The images of the part of a `data.yaml` that is asked for.
+fn described(yaml: &Path, options: &Options) -> Result<Listing, DatasetError> {
+    let wrong = |problem: String| DatasetError::Format {
+        path: yaml.to_owned(),
+        format: "data.yaml",
+        problem,
+    };
+    let bytes = fs::read(yaml).map_err(|error| DatasetError::from_io(yaml, error))?;
+    let data = parse_data_yaml(&bytes).map_err(|error| wrong(format!("{error}; correct it there")))?;
+    let beside = yaml.parent().unwrap_or(Path::new("/"));
+    let root = match (&options.root, &data.path) {
+        (Some(root), _) => root.clone(),
+        // A set is often moved, and the file with it: then its path names a folder that is not there.
+        (None, Some(path)) => Some(beside.join(path))
+            .filter(|root| root.is_dir())
+            .unwrap_or(beside.to_owned()),
+        (None, None) => beside.to_owned(),
+    };
+    let (key, entries) = match options.split {
+        Split::Train => ("train", &data.train),
+        Split::Val => ("val", &data.val),
+    };
+    if entries.is_empty() {
+        return Err(wrong(format!(
+            "it has no {key}; choose another split, or add {key}: with a folder of images"
+        )));
+    }
+    let mut paths = Paths::default();
+    for entry in entries {
+        let at = locate(&root, entry);
+        let (below, found) = if at.is_dir() {
+            (at.as_path(), folder::scan(&at)?)
+        } else {
+            (at.parent().unwrap_or(&root), listed(&at)?)
+        };
+        for path in found.iter() {
+            let path = below.join(path);
+            let path = path.strip_prefix(&root).unwrap_or(&path);
+            paths.push(path.as_os_str().as_bytes());
+        }
+    }
+    let mut listing = Listing::of_paths(&root, paths);
+    listing.class_names = data.names;
+    Ok(listing)
+}
+
+/// Where an entry of `train` or `val` is. Roboflow writes `../train/images` and means `train/images`.
+fn locate(root: &Path, entry: &str) -> PathBuf {
+    let at = root.join(entry);
+    match entry.strip_prefix("../") {
+        Some(inside) if !at.exists() => root.join(inside),
+        _ => at,
+    }
+}
+
+/// The names in the `classes.txt` that annotation tools write beside images or labels, one a line.
+fn class_names_beside(folder: &Path) -> Vec<String> {
+    [folder.to_owned(), folder.join("labels")]
+        .iter()
+        .find_map(|folder| fs::read_to_string(folder.join("classes.txt")).ok())
+        .map(|text| text.lines().map(|line| line.trim().to_owned()).collect())
+        .unwrap_or_default()
+}
+
+/// Where the labels of an image are: `labels` for the last `images` in its path, and `.txt` for its ending.
+fn label_path(image: &Path) -> PathBuf {
+    const IMAGES: &[u8] = b"/images/";
+    let bytes = image.as_os_str().as_bytes();
+    let last = bytes.windows(IMAGES.len()).rposition(|window| window == IMAGES);
+    let path = match last {
+        Some(at) => [&bytes[..at], b"/labels/", &bytes[at + IMAGES.len()..]].concat(),
+        None => bytes.to_vec(),
+    };
+    Path::new(OsStr::from_bytes(&path)).with_extension("txt")
+}
+
+/// Reads the labels of all images of `listing`.
+fn read_labels(listing: &mut Listing, options: &Options) -> Result<(), DatasetError> {
+    let names = &listing.class_names;
+    let mut rules = Rules::new(BoxFormat::CenterNormalized, options, names)?;
+    let mut annotations = Annotations::new(BoxFormat::CenterNormalized);
+    let checks = &mut listing.checks;
+    for (image, index) in listing.paths.iter().zip(0..) {
+        let path = label_path(&listing.root.join(image));
+        // Without a file, an image has no labels; nothing else is silent.
+        let bytes = match OpenSample::open(path.clone()).read() {
+            Ok(bytes) => bytes,
+            Err(ReadError::Missing | ReadError::Empty) => Vec::new(),
+            Err(error) => {
+                checks.add(Finding::Malformed, || format!("{}: {error}", path.display()));
+                Vec::new()
+            }
+        };
+        rules.begin_image();
+        let mut targets = Vec::new();
+        for label in parse_labels(&bytes) {
+            let shown = |line| format!("{}:{line}", path.display());
+            match label {
+                Ok(label) if !names.is_empty() && label.class as usize >= names.len() => {
+                    checks.add(Finding::UnknownCategory, || {
+                        format!("class {} in {}", label.class, shown(label.line))
+                    });
+                }
+                Ok(Label { line, class, bbox }) => {
+                    targets.extend(rules.apply(Target { class, bbox }, None, checks, || shown(line)));
+                }
+                Err(bad) => {
+                    checks.add(Finding::Malformed, || {
+                        format!("{}: {}", shown(bad.line), bad.problem)
+                    });
+                }
+            }
+        }
+        if targets.is_empty() {
+            checks.add(Finding::WithoutBoxes, || image.to_string_lossy().into_owned());
+        }
+        annotations.push(index, None, targets);
+    }
+    listing.annotations = Some(annotations);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_where_ultralytics_looks() {
+        // ultralytics.data.utils.img2label_paths
+        for (image, label) in [
+            ("/d/images/train/a.jpg", "/d/labels/train/a.txt"),
+            ("/images/images/a.b.jpeg", "/images/labels/a.b.txt"),
+            ("/d/pictures/a.png", "/d/pictures/a.txt"),
+            ("/d/myimages/a.png", "/d/myimages/a.txt"),
+            ("/d/train/images/a", "/d/train/labels/a.txt"),
+        ] {
+            assert_eq!(label_path(Path::new(image)), Path::new(label));
+        }
+    }
+}
