@@ -8,10 +8,12 @@ mod list;
 mod location;
 mod paths;
 mod read;
+mod version;
 
 pub use self::error::{DatasetError, ReadError};
 pub use self::location::parse_location;
 pub use self::read::{MAX_FILE_BYTES, OpenSample};
+pub use self::version::FileVersion;
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;

@@ -146,6 +146,13 @@ impl Builder {
         self
     }
 
+    /// Keeps decoded frames in memory, up to so many bytes, so that later epochs decode only what did not fit. The bytes of the
+    /// batches are the same.
+    pub fn cache(mut self, bytes: u64) -> Self {
+        self.0.cache = Some(bytes);
+        self
+    }
+
     /// How an image is fitted into the frame. With [`Fit::None`] each keeps its size: batches of one, or images of equal size.
     pub fn fit(mut self, fit: Fit) -> Self {
         self.0.decode.fit = fit;

@@ -198,7 +198,8 @@ impl EpochDecode {
     ) {
         if !place.sample.again {
             let mut stats = lock(&self.stats);
-            stats.decoded += 1;
+            stats.decoded += u64::from(!decoded.cached);
+            stats.cached += u64::from(decoded.cached);
             stats.warnings += u64::from(decoded.warnings > 0);
             stats.truncated += u64::from(decoded.truncated);
         }

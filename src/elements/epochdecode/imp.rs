@@ -14,11 +14,12 @@ use super::super::coordinator::{self, Registration, Stage};
 use super::super::faults::{Limit, OnError, Place};
 use super::super::util::{Statistics, lock, not_behind_a_stop};
 use super::ahead::Ahead;
+use super::cache::{Cache, Key};
 use super::delivery::Delivery;
-use super::job::job;
+use super::job::{Task, job};
 use super::output::Output;
 use super::queue::{Item, Queue};
-use super::settings::{Fit, Interpolation, Orientation, Settings, Truncated};
+use super::settings::{CacheMode, DEFAULT_CACHE_BYTES, Fit, Interpolation, Orientation, Settings, Truncated};
 use crate::decode::{DEFAULT_MAX_PIXELS, DecodeOptions};
 use crate::workers::{self, Class, Client, Urgency};
 
@@ -45,6 +46,8 @@ struct Active {
     listener: Option<Arc<coordinator::Listener>>,
     /// What is decoded before it is asked for.
     ahead: Arc<Ahead>,
+    /// Frames of earlier epochs.
+    cache: Option<Arc<Cache>>,
     framerate: gst::Fraction,
     output: Option<Arc<Output>>,
     /// It is being agreed upon: neither what it was nor what downstream asks for now is sure to come of it.
@@ -58,6 +61,8 @@ struct Active {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Stats {
     pub decoded: u64,
+    /// Taken from the cache instead.
+    pub cached: u64,
     pub faults: u64,
     pub replaced: u64,
     pub warnings: u64,
@@ -80,8 +85,10 @@ pub struct EpochDecode {
     #[property(name = "truncated", get, set, type = Truncated, member = truncated, nick = "Truncated", blurb = "What is done about a file that ends before its last pixel", mutable_ready, builder(Truncated::default()))]
     #[property(name = "on-error", get, set, type = OnError, member = on_error, nick = "On error", blurb = "What is done about a sample that cannot be used", mutable_ready, builder(OnError::default()))]
     #[property(name = "max-errors", get, set, type = String, member = max_errors, default = Some("-1"), nick = "Maximum errors", blurb = "With skip and replace, how many samples of an epoch may be faulty: a count (10), a percentage (2%), or -1 for no limit", mutable_ready)]
+    #[property(name = "cache", get, set, type = CacheMode, member = cache, nick = "Cache", blurb = "Whether frames are kept from epoch to epoch, so that their images are decoded once", mutable_ready, builder(CacheMode::default()))]
+    #[property(name = "cache-bytes", get, set, type = u64, member = cache_bytes, default = DEFAULT_CACHE_BYTES, nick = "Cache bytes", blurb = "With cache=ram, so many bytes of frames are kept at most; what does not fit is decoded in every epoch", mutable_ready)]
     settings: Mutex<Settings>,
-    #[property(name = "stats", get = Self::stats, type = Statistics, nick = "Statistics", blurb = "Images decoded, faulty, replaced, with warnings; images in flight, their highest number and its bound; nanoseconds waited for input and output")]
+    #[property(name = "stats", get = Self::stats, type = Statistics, nick = "Statistics", blurb = "Images decoded, taken from the cache, faulty, replaced, with warnings; images in flight, their highest number and its bound; nanoseconds waited for input and output")]
     pub(super) stats: Mutex<Stats>,
     sink_pad: gst::Pad,
     pub(super) src_pad: gst::Pad,
@@ -92,7 +99,10 @@ pub struct EpochDecode {
 
 impl EpochDecode {
     fn stats(&self) -> Statistics {
-        let bound = lock(&self.active).as_ref().map_or(0, |active| active.bound);
+        let (bound, cache) = lock(&self.active)
+            .as_ref()
+            .map_or((0, None), |active| (active.bound, active.cache.clone()));
+        let (entries, bytes) = cache.as_ref().map_or((0, 0), |cache| cache.levels());
         let (in_flight, high_water) = self.queue.levels();
         let stats = *lock(&self.stats);
         Statistics(
@@ -105,6 +115,10 @@ impl EpochDecode {
                 .field("in-flight", in_flight as u64)
                 .field("in-flight-max", high_water as u64)
                 .field("in-flight-bound", bound as u64)
+                .field("cache-hits", stats.cached)
+                .field("cache-misses", if cache.is_some() { stats.decoded } else { 0 })
+                .field("cache-entries", entries)
+                .field("cache-bytes", bytes)
                 .field("wait-input-ns", stats.wait_input)
                 .field("wait-output-ns", stats.wait_output)
                 .build(),
@@ -133,6 +147,7 @@ impl EpochDecode {
             workers,
             options: Arc::new(settings.options()),
             bound: threads * 2,
+            cache: settings.cache().map(Arc::new),
             registration: None,
             recipe: None,
             listener: None,
@@ -263,7 +278,7 @@ impl EpochDecode {
     }
 
     fn chain(&self, buffer: gst::Buffer) -> Result<gst::FlowSuccess, gst::FlowError> {
-        let (workers, ahead, options, bound, number) = {
+        let (workers, ahead, options, cache, bound, number) = {
             let mut active = lock(&self.active);
             let active = active.as_mut().ok_or(gst::FlowError::Flushing)?;
             let number = active.images;
@@ -272,6 +287,7 @@ impl EpochDecode {
                 active.workers.clone(),
                 active.ahead.clone(),
                 active.options.clone(),
+                active.cache.clone(),
                 active.bound,
                 number,
             )
@@ -283,10 +299,24 @@ impl EpochDecode {
             return Ok(gst::FlowSuccess::Ok);
         }
         let output = self.output(&place)?;
-        let reserved = output.reserve(self.begins(&place));
+        if self.begins(&place) {
+            output.begin_batch();
+        }
+        let keep = cache.and_then(|cache| Some((cache, Key::of(&place)?)));
+        if let Some(kept) = keep.as_ref().and_then(|(cache, key)| cache.get(key, &output)) {
+            self.queue.push(Item::Image(place, Some(Ok(kept))))?;
+            return Ok(gst::FlowSuccess::Ok);
+        }
         let ahead_of = place.sample.prepared.then_some(place.sample.epoch);
+        let task = Task {
+            encoded: buffer,
+            reserved: output.reserve(),
+            options,
+            output,
+            keep,
+        };
         let entry = self.queue.push(Item::Image(place, None))?;
-        let job = job(self.queue.clone(), entry, buffer, reserved, options, output);
+        let job = job(self.queue.clone(), entry, task);
         match (ahead_of, self.registration()) {
             (Some(epoch), Some(registration)) => ahead.spawn(registration.coordinator(), epoch, job),
             _ => workers.spawn(Class::new(Urgency::Demanded, workers::Stage::Decode), job),

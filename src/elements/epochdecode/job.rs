@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
+use super::cache::{Cache, Key};
 use super::output::Output;
 use super::queue::Queue;
 use crate::decode::{self, ChannelOrder, DecodeOptions, Scratch, Target};
@@ -19,6 +20,8 @@ pub(super) struct Decoded {
     pub warning: Option<String>,
     /// The file ended early; what was there is in the frame.
     pub truncated: bool,
+    /// It was not decoded now, but kept from an earlier epoch.
+    pub cached: bool,
 }
 
 /// Makes sure that a job's place in the queue is filled whatever happens to the job: a job that panics or that is
@@ -39,15 +42,40 @@ impl Drop for Promise {
     }
 }
 
-/// The job of the entry `number`: decodes `encoded` as `options` say into `reserved`, or into a frame of `output`.
-pub(super) fn job(
-    queue: Arc<Queue>,
-    number: u64,
-    encoded: gst::Buffer,
-    reserved: Option<gst::Buffer>,
-    options: Arc<DecodeOptions>,
-    output: Arc<Output>,
-) -> impl FnOnce() + Send + 'static {
+/// What a job works on.
+pub(super) struct Task {
+    pub encoded: gst::Buffer,
+    /// Where the frame goes; else it is one of `output`.
+    pub reserved: Option<gst::Buffer>,
+    pub options: Arc<DecodeOptions>,
+    pub output: Arc<Output>,
+    /// Where it is kept, and under which key.
+    pub keep: Option<(Arc<Cache>, Key)>,
+}
+
+impl Task {
+    fn run(self) -> Result<Decoded, String> {
+        // A place among those of a batch cannot be held beyond it.
+        let borrowed = self.reserved.is_some();
+        let decoded = decode(&self.encoded, self.reserved, &self.options, &self.output)?;
+        if let Some((cache, key)) = self.keep {
+            if !borrowed {
+                cache.put(key, &decoded);
+            } else if let Ok(frame) = decoded.frame.copy_deep() {
+                let kept = Decoded {
+                    frame,
+                    warning: None,
+                    ..decoded.clone()
+                };
+                cache.put(key, &kept);
+            }
+        }
+        Ok(decoded)
+    }
+}
+
+/// The job of the entry `number`.
+pub(super) fn job(queue: Arc<Queue>, number: u64, task: Task) -> impl FnOnce() + Send + 'static {
     let promise = Promise {
         queue,
         number,
@@ -57,11 +85,11 @@ pub(super) fn job(
         // Whole, not field by field: its Drop is the point.
         let mut promise = promise;
         let result = if promise.queue.wants(promise.number) {
-            decode(&encoded, reserved, &options, &output)
+            task.run()
         } else {
+            drop(task);
             Err("not wanted any more".to_owned())
         };
-        drop(encoded);
         promise.result = Some(result);
         drop(promise);
     }
@@ -121,5 +149,6 @@ pub(super) fn decode(
         warnings: outcome.warnings,
         warning: outcome.warning,
         truncated: outcome.truncated,
+        cached: false,
     })
 }

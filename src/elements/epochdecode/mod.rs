@@ -16,6 +16,11 @@
  * taken by a good one (`replace`). An epoch without a usable sample is always an error. Where several ranks share the
  * epochs, `skip` acts as `replace`, so that they stay equally long.
  *
+ * With `cache=ram` frames are kept in memory, up to `cache-bytes`, and a sample whose frame is there is not
+ * decoded again in later epochs: its bytes are the same. A frame counts only as long as its file is the same (device, inode, size, times
+ * of modification and change) and frames have the same size and format; a dataset larger than the budget has hits for the
+ * part that fits. Hits and misses are in `stats`. Everything is released when the element stops.
+ *
  * ## Example pipeline
  * |[
  * gst-launch-1.0 epochsrc location=data/photos ! epochdecode threads=2 on-error=skip ! video/x-raw,format=RGB,width=320,height=320 ! fakesink
@@ -25,6 +30,7 @@
  * ]| Also takes images from other sources, one a buffer.
  */
 mod ahead;
+mod cache;
 mod delivery;
 mod imp;
 mod job;
@@ -34,7 +40,7 @@ mod settings;
 
 use glib::prelude::*;
 
-pub use settings::{Fit, Interpolation, Orientation, Truncated};
+pub use settings::{CacheMode, Fit, Interpolation, Orientation, Truncated};
 
 glib::wrapper! {
     /// The element `epochdecode`.

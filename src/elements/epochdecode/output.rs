@@ -91,15 +91,26 @@ impl Output {
         (self.format, size)
     }
 
-    /// The place of the next frame in the order of delivery, where the packer has said where frames should be; with `begins`
-    /// nothing of the batch before is behind it. Without one, [`frame`](Self::frame) makes it when it is decoded: the bytes are
-    /// the same, the packer copies once more.
-    pub fn reserve(&self, begins: bool) -> Option<gst::Buffer> {
-        let frames = self.frames.as_ref()?;
-        let (info, _) = self.fixed.as_ref()?;
-        if begins {
+    /// Whether frames are made as one that `info` describes was.
+    pub fn makes(&self, info: &gst_video::VideoInfo) -> bool {
+        match &self.fixed {
+            Some((fixed, _)) => fixed == info,
+            None => info.format() == self.format && info.fps() == self.framerate,
+        }
+    }
+
+    /// The next frame is the first of a batch, wherever it comes from.
+    pub fn begin_batch(&self) {
+        if let Some(frames) = self.frames.as_ref().filter(|_| self.fixed.is_some()) {
             frames.begin_batch();
         }
+    }
+
+    /// The place of the next frame in the order of delivery, where the packer has said where frames should be. Without one, [`frame`](Self::frame) makes it when it is decoded: the bytes are
+    /// the same, the packer copies once more.
+    pub fn reserve(&self) -> Option<gst::Buffer> {
+        let frames = self.frames.as_ref()?;
+        let (info, _) = self.fixed.as_ref()?;
         let memory = frames.alloc(info.size(), None).ok()?;
         let mut frame = gst::Buffer::new();
         frame.make_mut().append_memory(memory);

@@ -1,6 +1,6 @@
 use std::collections::VecDeque;
 
-use crate::dataset::{Dataset, OpenSample, ReadError};
+use crate::dataset::{Dataset, FileVersion, OpenSample, ReadError};
 use crate::sampler::{Order, Receipt, Sampler, Slot};
 
 /// Draws epoch after epoch and reads its files in order, some of them opened ahead.
@@ -26,7 +26,7 @@ pub(super) struct Read {
     /// Position in this rank's order.
     pub position: u64,
     pub slot: Slot,
-    pub content: Result<Vec<u8>, ReadError>,
+    pub content: Result<(Vec<u8>, FileVersion), ReadError>,
 }
 
 impl Reader {
@@ -81,7 +81,7 @@ impl Reader {
         Some(Read {
             position,
             slot,
-            content: file.read(),
+            content: file.read_version(),
         })
     }
 
@@ -90,7 +90,7 @@ impl Reader {
         Read {
             position,
             slot,
-            content: self.dataset.open_ahead(slot.dataset_index).read(),
+            content: self.dataset.open_ahead(slot.dataset_index).read_version(),
         }
     }
 

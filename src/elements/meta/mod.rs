@@ -56,6 +56,7 @@ mod tests {
             index: 4,
             dataset_index: u64::MAX,
             uri: "file:///a%FF%0A.jpg".into(),
+            file_version: 9,
             seed: 1 << 63,
             recipe: 7,
             prepared: true,

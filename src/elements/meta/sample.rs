@@ -11,6 +11,9 @@ pub struct SampleMeta {
     pub dataset_index: u64,
     /// `file://` URI, percent-encoded: paths are bytes.
     pub uri: String,
+    /// Which version of the file was read: a number that changes with the file, 0 where it is not known. It says something
+    /// within one process only.
+    pub file_version: u64,
     /// The seed of the order and of the gains.
     pub seed: u64,
     /// Hash of everything the pixels depend on besides the sample itself.
@@ -50,6 +53,8 @@ impl SampleMeta {
             index: fields.get("index").ok()?,
             dataset_index: fields.get("dataset-index").ok()?,
             uri: fields.get("uri").ok()?,
+            // An application that stamps buffers by itself need not know the field.
+            file_version: fields.get("file-version").unwrap_or(0),
             seed: fields.get("seed").ok()?,
             recipe: fields.get("recipe").ok()?,
             prepared: fields.get("prepared").ok()?,
@@ -75,6 +80,7 @@ impl SampleMeta {
         fields.set("index", self.index);
         fields.set("dataset-index", self.dataset_index);
         fields.set("uri", &self.uri);
+        fields.set("file-version", self.file_version);
         fields.set("seed", self.seed);
         fields.set("recipe", self.recipe);
         fields.set("prepared", self.prepared);

@@ -130,6 +130,7 @@ impl EpochSrc {
             index: position,
             dataset_index: slot.dataset_index,
             uri: run.reader.dataset.uri(slot.dataset_index).unwrap_or_default(),
+            file_version: content.as_ref().map_or(0, |(_, version)| version.number()),
             seed: run.reader.sampler.config().seed,
             recipe,
             prepared: !self.coordinator.is_requested(run.reader.epoch()),
@@ -154,7 +155,7 @@ impl EpochSrc {
         };
         let content = content
             .map_err(|error| error.to_string())
-            .and_then(|content| match sniff(&content) {
+            .and_then(|(content, _)| match sniff(&content) {
                 Sniffed::Supported(format) => Ok((format, content)),
                 Sniffed::Unsupported(name) => Err(format!(
                     "unsupported format: {name}; JPEG, PNG, WebP and BMP are read"
