@@ -79,18 +79,42 @@ impl OpenSample {
             return Err(too_large(size));
         }
         let mut bytes = Vec::new();
-        // One byte more, so that the read which finds the end does not make the buffer grow.
         bytes
-            .try_reserve_exact(size as usize + 1)
+            .try_reserve_exact(size as usize)
             .map_err(|error| ReadError::Io(error.into()))?;
-        // The file may have grown since; it is read to its end, within the limit.
-        (&file).take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
+        bytes.resize(size as usize, 0);
+        let read = fill(&file, &mut bytes)?;
+        bytes.truncate(read);
+        // It may have grown since: it is read to its end, within the limit.
+        if read as u64 == size && is_larger(&file, size) {
+            (&file).take(MAX_FILE_BYTES + 1 - size).read_to_end(&mut bytes)?;
+        }
         match bytes.len() as u64 {
             0 => Err(ReadError::Empty),
             len if len > MAX_FILE_BYTES => Err(too_large(len)),
             _ => Ok((bytes, version)),
         }
     }
+}
+
+/// Reads until `bytes` is full or the file ends. One call in general: where each takes its time, a second one that only finds
+/// the end would double it.
+fn fill(mut file: &File, bytes: &mut [u8]) -> Result<usize, ReadError> {
+    let mut length = 0;
+    while length < bytes.len() {
+        match file.read(&mut bytes[length..]) {
+            Ok(0) => break,
+            Ok(read) => length += read,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(length)
+}
+
+/// Whether there is more in the file than `size` bytes. Special file systems say 0 of files that have content.
+fn is_larger(file: &File, size: u64) -> bool {
+    size == 0 || file.metadata().is_ok_and(|metadata| metadata.len() > size)
 }
 
 /// Opens a regular file and asks for its contents.

@@ -111,7 +111,7 @@ impl Builder {
         self
     }
 
-    /// How many files are opened ahead for the kernel to read, 1 to 1024.
+    /// How many files are read at a time, ahead of the epoch, where storage is slow, 1 to 1024.
     pub fn io_depth(mut self, files: u32) -> Self {
         self.0.io_depth = files;
         self

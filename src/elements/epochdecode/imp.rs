@@ -4,6 +4,7 @@
 //! delivery task takes `delivery` out of its lock while it works. The queue has its own lock (see `queue.rs`).
 #![allow(missing_docs)] // the generated accessors: a property is documented by its blurb
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
 
 use gst::glib;
@@ -88,8 +89,10 @@ pub struct EpochDecode {
     #[property(name = "cache", get, set, type = CacheMode, member = cache, nick = "Cache", blurb = "Whether frames are kept from epoch to epoch, so that their images are decoded once", mutable_ready, builder(CacheMode::default()))]
     #[property(name = "cache-bytes", get, set, type = u64, member = cache_bytes, default = DEFAULT_CACHE_BYTES, nick = "Cache bytes", blurb = "With cache=ram, so many bytes of frames are kept at most; what does not fit is decoded in every epoch", mutable_ready)]
     settings: Mutex<Settings>,
-    #[property(name = "stats", get = Self::stats, type = Statistics, nick = "Statistics", blurb = "Images decoded, taken from the cache, faulty, replaced, with warnings; images in flight, their highest number and its bound; nanoseconds waited for input and output")]
+    #[property(name = "stats", get = Self::stats, type = Statistics, nick = "Statistics", blurb = "Images decoded, taken from the cache, faulty, replaced, with warnings; images in flight, their highest number and its bound; nanoseconds spent decoding, over all threads, and waited for input and output")]
     pub(super) stats: Mutex<Stats>,
+    /// Nanoseconds spent decoding, over all threads.
+    busy: Arc<AtomicU64>,
     sink_pad: gst::Pad,
     pub(super) src_pad: gst::Pad,
     pub(super) queue: Arc<Queue>,
@@ -119,6 +122,7 @@ impl EpochDecode {
                 .field("cache-misses", if cache.is_some() { stats.decoded } else { 0 })
                 .field("cache-entries", entries)
                 .field("cache-bytes", bytes)
+                .field("decode-ns", self.busy.load(Ordering::Relaxed))
                 .field("wait-input-ns", stats.wait_input)
                 .field("wait-output-ns", stats.wait_output)
                 .build(),
@@ -141,6 +145,7 @@ impl EpochDecode {
         let workers = Client::new(threads)
             .map_err(|error| gst::error_msg!(gst::ResourceError::NoSpaceLeft, ("{error}")))?;
         *lock(&self.stats) = Stats::default();
+        self.busy.store(0, Ordering::Relaxed);
         let workers = Arc::new(workers);
         *lock(&self.active) = Some(Active {
             ahead: Arc::new(Ahead::new(workers.clone())),
@@ -314,6 +319,7 @@ impl EpochDecode {
             options,
             output,
             keep,
+            busy: self.busy.clone(),
         };
         let entry = self.queue.push(Item::Image(place, None))?;
         let job = job(self.queue.clone(), entry, task);
@@ -474,6 +480,7 @@ impl ObjectSubclass for EpochDecode {
         Self {
             settings: Mutex::default(),
             stats: Mutex::default(),
+            busy: Arc::default(),
             sink_pad,
             src_pad,
             queue: Arc::default(),

@@ -2,7 +2,10 @@
 
 use std::cell::RefCell;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
+use super::super::util::nanoseconds_since;
 use super::cache::{Cache, Key};
 use super::output::Output;
 use super::queue::Queue;
@@ -51,10 +54,19 @@ pub(super) struct Task {
     pub output: Arc<Output>,
     /// Where it is kept, and under which key.
     pub keep: Option<(Arc<Cache>, Key)>,
+    /// Nanoseconds that were spent decoding, over all threads.
+    pub busy: Arc<AtomicU64>,
 }
 
 impl Task {
     fn run(self) -> Result<Decoded, String> {
+        let (busy, start) = (self.busy.clone(), Instant::now());
+        let result = self.decode();
+        busy.fetch_add(nanoseconds_since(start), Ordering::Relaxed);
+        result
+    }
+
+    fn decode(self) -> Result<Decoded, String> {
         // A place among those of a batch cannot be held beyond it.
         let borrowed = self.reserved.is_some();
         let decoded = decode(&self.encoded, self.reserved, &self.options, &self.output)?;

@@ -10,6 +10,9 @@
  * `location` is a folder (searched recursively), a text list of paths, or one image. A path that is not UTF-8 can be
  * given as a percent-encoded `file://` URI. The type of a file is found by its content, not by its name.
  *
+ * Where files have to be waited for, up to `io-depth` are read at a time, ahead of those that are asked for and within the
+ * epoch; where they come at once (from the page cache) one after the other. At most 256 MiB are read ahead, or one file.
+ *
  * Between two epochs the element waits until the next one is asked for: by epochsink or an application's feed when
  * there is one, by the action signal `next-epoch`, or, with `auto-advance`, by itself. The end of an epoch is a
  * SEGMENT_DONE event; EOS comes after the last epoch only.
@@ -35,6 +38,7 @@
  * gst-launch-1.0 epochsrc location=data/photos shuffle=torch seed=7 epochs=2 ! epochdecode ! fakesink
  * ]| Two epochs in the order of PyTorch's RandomSampler, decoded and thrown away.
  */
+mod ahead;
 mod imp;
 mod reader;
 mod run;
