@@ -3,6 +3,7 @@
 //! Nothing here looks into an image beyond telling one from a list. Users' files are only ever opened for reading.
 
 mod error;
+mod exclude;
 mod folder;
 mod list;
 mod location;
@@ -11,6 +12,7 @@ mod read;
 mod version;
 
 pub use self::error::{DatasetError, ReadError};
+pub use self::exclude::Exclusions;
 pub use self::location::parse_location;
 pub use self::read::{MAX_FILE_BYTES, OpenSample};
 pub use self::version::FileVersion;
@@ -48,6 +50,8 @@ struct Inner {
     root: PathBuf,
     paths: Paths,
     fingerprint: String,
+    /// How many samples were left out.
+    excluded: u64,
 }
 
 impl Dataset {
@@ -95,7 +99,37 @@ impl Dataset {
             root,
             paths,
             fingerprint,
+            excluded: 0,
         })))
+    }
+
+    /// The samples that are not in `exclusions`, in their order: a dataset of its own, with a fingerprint of its own.
+    ///
+    /// # Errors
+    /// [`DatasetError::AllExcluded`] if there are none.
+    pub fn without(&self, exclusions: &Exclusions) -> Result<Self, DatasetError> {
+        let mut paths = Paths::default();
+        for path in (0..self.len()).filter_map(|index| self.0.paths.get(index)) {
+            if !exclusions.contains(&self.0.root.join(path)) {
+                paths.push(path.as_os_str().as_bytes());
+            }
+        }
+        match paths.len() {
+            0 => Err(DatasetError::AllExcluded(self.len())),
+            len if len == self.len() => Ok(self.clone()),
+            len => Ok(Self(Arc::new(Inner {
+                location: self.0.location.clone(),
+                root: self.0.root.clone(),
+                fingerprint: paths.fingerprint(),
+                excluded: self.excluded() + self.len() - len,
+                paths,
+            }))),
+        }
+    }
+
+    /// How many samples [`without`](Self::without) left out.
+    pub fn excluded(&self) -> u64 {
+        self.0.excluded
     }
 
     /// Number of samples, at least 1.

@@ -78,6 +78,9 @@ fn source(settings: &Settings) -> Result<gst::Element, FeedError> {
             "at least 1, or leave it out for all",
         ));
     }
+    if let Some(list) = &settings.exclude {
+        part.element().set_property("exclude", list);
+    }
     if let Some(path) = &settings.state_location {
         part.element().set_property("state-location", path);
     }
@@ -105,6 +108,9 @@ fn decoder(settings: &Settings) -> Result<gst::Element, FeedError> {
         .name("truncated", options.truncated.nick())?
         .choice("on-error", settings.on_error)
         .text("max-errors", &limit(settings.max_errors))?;
+    if let Some(file) = &settings.quarantine {
+        part.element().set_property("quarantine", file);
+    }
     if let Some(bytes) = settings.cache {
         part = part
             .choice("cache", CacheMode::Ram)

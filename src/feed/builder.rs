@@ -146,6 +146,19 @@ impl Builder {
         self
     }
 
+    /// File for a line of JSON about each file that cannot be used, added to what is there; see [`exclude`](Self::exclude).
+    pub fn quarantine(mut self, file: impl Into<PathBuf>) -> Self {
+        self.0.quarantine = Some(file.into());
+        self
+    }
+
+    /// List of files that are left out of the dataset: one that [`quarantine`](Self::quarantine) wrote, or one path a line. What is left
+    /// has indices of its own, and a state from before is refused.
+    pub fn exclude(mut self, list: impl Into<PathBuf>) -> Self {
+        self.0.exclude = Some(list.into());
+        self
+    }
+
     /// Keeps decoded frames in memory, up to so many bytes, so that later epochs decode only what did not fit. The bytes of the
     /// batches are the same.
     pub fn cache(mut self, bytes: u64) -> Self {

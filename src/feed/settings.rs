@@ -56,6 +56,8 @@ pub(super) struct Settings {
     pub max_errors: Limit,
     /// Bytes of decoded frames that are kept from epoch to epoch; `None`: none are.
     pub cache: Option<u64>,
+    pub quarantine: Option<PathBuf>,
+    pub exclude: Option<PathBuf>,
     pub jitter: Jitter,
     pub fuse: bool,
     pub device: String,
@@ -95,6 +97,8 @@ impl Settings {
             on_error: OnError::default(),
             max_errors: Limit::None,
             cache: None,
+            quarantine: None,
+            exclude: None,
             jitter: Jitter::Drawn(GainRanges::default()),
             fuse: true,
             // Not the element's `auto`: the consumer is this program, which reads the bytes unless it says otherwise.

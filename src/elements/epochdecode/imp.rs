@@ -4,6 +4,7 @@
 //! delivery task takes `delivery` out of its lock while it works. The queue has its own lock (see `queue.rs`).
 #![allow(missing_docs)] // the generated accessors: a property is documented by its blurb
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
 
@@ -12,13 +13,14 @@ use gst::prelude::*;
 use gst::subclass::prelude::*;
 
 use super::super::coordinator::{self, Registration, Stage};
-use super::super::faults::{Limit, OnError, Place};
+use super::super::faults::{self, Fault, Limit, OnError, Place};
 use super::super::util::{Statistics, lock, not_behind_a_stop};
 use super::ahead::Ahead;
 use super::cache::{Cache, Key};
 use super::delivery::Delivery;
 use super::job::{Task, job};
 use super::output::Output;
+use super::quarantine::Quarantine;
 use super::queue::{Item, Queue};
 use super::settings::{CacheMode, DEFAULT_CACHE_BYTES, Fit, Interpolation, Orientation, Settings, Truncated};
 use crate::decode::{DEFAULT_MAX_PIXELS, DecodeOptions};
@@ -49,6 +51,8 @@ struct Active {
     ahead: Arc<Ahead>,
     /// Frames of earlier epochs.
     cache: Option<Arc<Cache>>,
+    /// The list of what cannot be used.
+    quarantine: Option<Arc<Quarantine>>,
     framerate: gst::Fraction,
     output: Option<Arc<Output>>,
     /// It is being agreed upon: neither what it was nor what downstream asks for now is sure to come of it.
@@ -88,6 +92,7 @@ pub struct EpochDecode {
     #[property(name = "max-errors", get, set, type = String, member = max_errors, default = Some("-1"), nick = "Maximum errors", blurb = "With skip and replace, how many samples of an epoch may be faulty: a count (10), a percentage (2%), or -1 for no limit", mutable_ready)]
     #[property(name = "cache", get, set, type = CacheMode, member = cache, nick = "Cache", blurb = "Whether frames are kept from epoch to epoch, so that their images are decoded once", mutable_ready, builder(CacheMode::default()))]
     #[property(name = "cache-bytes", get, set, type = u64, member = cache_bytes, default = DEFAULT_CACHE_BYTES, nick = "Cache bytes", blurb = "With cache=ram, so many bytes of frames are kept at most; what does not fit is decoded in every epoch", mutable_ready)]
+    #[property(name = "quarantine", get, set, type = Option<PathBuf>, member = quarantine, nick = "Quarantine", blurb = "File for a line of JSON about each file that cannot be used (uri, class, reason), added to what is there; epochsrc exclude reads it", mutable_ready)]
     settings: Mutex<Settings>,
     #[property(name = "stats", get = Self::stats, type = Statistics, nick = "Statistics", blurb = "Images decoded, taken from the cache, faulty, replaced, with warnings; images in flight, their highest number and its bound; nanoseconds spent decoding, over all threads, and waited for input and output")]
     pub(super) stats: Mutex<Stats>,
@@ -144,15 +149,27 @@ impl EpochDecode {
         };
         let workers = Client::new(threads)
             .map_err(|error| gst::error_msg!(gst::ResourceError::NoSpaceLeft, ("{error}")))?;
+        let cache = settings.cache().map(Arc::new);
+        let options = Arc::new(settings.options());
+        let quarantine = settings.quarantine.as_deref().map(Quarantine::open).transpose();
+        let quarantine = quarantine.map_err(|error| {
+            let path = settings.quarantine.unwrap_or_default();
+            gst::error_msg!(
+                gst::ResourceError::OpenWrite,
+                ("Cannot open the quarantine list {}: {error}", path.display()),
+                ["Set quarantine to a file in a folder that exists and can be written to"]
+            )
+        })?;
         *lock(&self.stats) = Stats::default();
         self.busy.store(0, Ordering::Relaxed);
         let workers = Arc::new(workers);
         *lock(&self.active) = Some(Active {
             ahead: Arc::new(Ahead::new(workers.clone())),
             workers,
-            options: Arc::new(settings.options()),
+            options,
             bound: threads * 2,
-            cache: settings.cache().map(Arc::new),
+            cache,
+            quarantine: quarantine.map(Arc::new),
             registration: None,
             recipe: None,
             listener: None,
@@ -192,6 +209,26 @@ impl EpochDecode {
             active.listener = Some(active.ahead.listen(&found));
             active.workers.join(&found);
             active.registration = Some(registration);
+        }
+    }
+
+    /// Puts a file whose fault is told on the list of those, if there is one.
+    pub(super) fn set_aside(&self, uri: &str, fault: &Fault) {
+        let quarantine = lock(&self.active)
+            .as_ref()
+            .and_then(|active| active.quarantine.clone());
+        if let Some(quarantine) = quarantine
+            && let Err(error) = quarantine.add(uri, fault)
+        {
+            gst::element_imp_warning!(
+                self,
+                gst::ResourceError::Write,
+                (
+                    "Cannot write the quarantine list {}: {error}",
+                    quarantine.path().display()
+                ),
+                ["The run goes on without it"]
+            );
         }
     }
 
@@ -505,6 +542,14 @@ impl ObjectImpl for EpochDecode {
 impl GstObjectImpl for EpochDecode {}
 
 impl ElementImpl for EpochDecode {
+    /// A fault is listed when it is told: of an epoch that is prepared, that is when somebody asks for it.
+    fn post_message(&self, message: gst::Message) -> bool {
+        if let Some((uri, fault)) = message.structure().and_then(faults::told) {
+            self.set_aside(&uri, &fault);
+        }
+        self.parent_post_message(message)
+    }
+
     fn metadata() -> Option<&'static gst::subclass::ElementMetadata> {
         static METADATA: LazyLock<gst::subclass::ElementMetadata> = LazyLock::new(|| {
             gst::subclass::ElementMetadata::new(

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
+use super::super::faults::Fault;
 use super::super::util::nanoseconds_since;
 use super::cache::{Cache, Key};
 use super::output::Output;
@@ -32,15 +33,16 @@ pub(super) struct Decoded {
 struct Promise {
     queue: Arc<Queue>,
     number: u64,
-    result: Option<Result<Decoded, String>>,
+    result: Option<Result<Decoded, Fault>>,
 }
 
 impl Drop for Promise {
     fn drop(&mut self) {
-        let result = self
-            .result
-            .take()
-            .unwrap_or_else(|| Err("the decoder failed inside (a bug; please report it)".into()));
+        let result = self.result.take().unwrap_or_else(|| {
+            Err(Fault::internal(
+                "the decoder failed inside (a bug; please report it)",
+            ))
+        });
         self.queue.finish(self.number, result);
     }
 }
@@ -59,14 +61,14 @@ pub(super) struct Task {
 }
 
 impl Task {
-    fn run(self) -> Result<Decoded, String> {
+    fn run(self) -> Result<Decoded, Fault> {
         let (busy, start) = (self.busy.clone(), Instant::now());
         let result = self.decode();
         busy.fetch_add(nanoseconds_since(start), Ordering::Relaxed);
         result
     }
 
-    fn decode(self) -> Result<Decoded, String> {
+    fn decode(self) -> Result<Decoded, Fault> {
         // A place among those of a batch cannot be held beyond it.
         let borrowed = self.reserved.is_some();
         let decoded = decode(&self.encoded, self.reserved, &self.options, &self.output)?;
@@ -100,7 +102,7 @@ pub(super) fn job(queue: Arc<Queue>, number: u64, task: Task) -> impl FnOnce() +
             task.run()
         } else {
             drop(task);
-            Err("not wanted any more".to_owned())
+            Err(Fault::internal("not wanted any more"))
         };
         promise.result = Some(result);
         drop(promise);
@@ -121,24 +123,24 @@ pub(super) fn decode(
     reserved: Option<gst::Buffer>,
     options: &DecodeOptions,
     output: &Output,
-) -> Result<Decoded, String> {
-    let bytes = encoded.map_readable().map_err(|error| error.to_string())?;
-    let header = decode::probe(&bytes, options).map_err(|error| error.to_string())?;
+) -> Result<Decoded, Fault> {
+    let bytes = encoded.map_readable().map_err(Fault::internal)?;
+    let header = decode::probe(&bytes, options)?;
     let source = header.oriented_size(options.orientation);
     let (mut frame, info) = match reserved.zip(output.reserved()) {
         Some((frame, info)) => (frame, info.clone()),
-        None => output.frame(source).map_err(|error| error.to_string())?,
+        None => output.frame(source).map_err(Fault::internal)?,
     };
     let outcome = {
         let frame = frame.make_mut();
-        let mut map = gst_video::VideoFrameRef::from_buffer_ref_writable(frame, &info)
-            .map_err(|error| error.to_string())?;
-        let stride = usize::try_from(info.stride()[0]).map_err(|error| error.to_string())?;
+        let mut map =
+            gst_video::VideoFrameRef::from_buffer_ref_writable(frame, &info).map_err(Fault::internal)?;
+        let stride = usize::try_from(info.stride()[0]).map_err(Fault::internal)?;
         let order = match info.format() {
             gst_video::VideoFormat::Bgr => ChannelOrder::Bgr,
             _ => ChannelOrder::Rgb,
         };
-        let data = map.plane_data_mut(0).map_err(|error| error.to_string())?;
+        let data = map.plane_data_mut(0).map_err(Fault::internal)?;
         let mut target = Target {
             data,
             stride,
@@ -151,7 +153,7 @@ pub(super) fn decode(
             if u64::from(header.width) * u64::from(header.height) > KEEP_BELOW_PIXELS {
                 *scratch = Scratch::default();
             }
-            outcome.map_err(|error| error.to_string())
+            outcome
         })?
     };
     Ok(Decoded {

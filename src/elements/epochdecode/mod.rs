@@ -16,6 +16,11 @@
  * taken by a good one (`replace`). An epoch without a usable sample is always an error. Where several ranks share the
  * epochs, `skip` acts as `replace`, so that they stay equally long.
  *
+ * The message has the `class` of the fault: missing, unreadable, empty, unsupported, truncated, corrupt (no image at all, too),
+ * too-large, or internal where the file is not to blame. `quarantine` is a file for the user: a line of JSON with `uri`, `class` and
+ * `reason` for each file at fault, once, added to what is there; `epochsrc exclude` leaves these files out. A fault that
+ * is not told, in an epoch that is prepared and never asked for, is not listed either.
+ *
  * With `cache=ram` frames are kept in memory, up to `cache-bytes`, and a sample whose frame is there is not
  * decoded again in later epochs: its bytes are the same. A frame counts only as long as its file is the same (device, inode, size, times
  * of modification and change) and frames have the same size and format; a dataset larger than the budget has hits for the
@@ -35,6 +40,7 @@ mod delivery;
 mod imp;
 mod job;
 mod output;
+mod quarantine;
 mod queue;
 mod settings;
 

@@ -1,3 +1,5 @@
+use std::path::PathBuf;
+
 use super::super::faults::OnError;
 use super::cache::Cache;
 use crate::decode;
@@ -138,6 +140,7 @@ pub(super) struct Settings {
     pub max_errors: String,
     pub cache: CacheMode,
     pub cache_bytes: u64,
+    pub quarantine: Option<PathBuf>,
 }
 
 impl Default for Settings {
@@ -154,6 +157,7 @@ impl Default for Settings {
             max_errors: "-1".to_owned(),
             cache: CacheMode::default(),
             cache_bytes: DEFAULT_CACHE_BYTES,
+            quarantine: None,
         }
     }
 }

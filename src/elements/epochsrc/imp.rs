@@ -84,6 +84,7 @@ pub struct EpochSrc {
     #[property(name = "state-location", get, set, type = Option<std::path::PathBuf>, member = state_location, nick = "State location", blurb = "File the state is loaded from at the start and saved to whenever a batch has been consumed", mutable_ready)]
     #[property(name = "on-error", get, set, type = OnError, member = on_error, nick = "On error", blurb = "What is done about an unusable file where the decoder is not epochdecode (which has its own)", mutable_ready, builder(OnError::default()))]
     #[property(name = "reload", get, set, type = bool, member = reload, default = false, nick = "Reload", blurb = "Read the location again before each epoch, for a dataset that changes", mutable_ready)]
+    #[property(name = "exclude", get, set, type = Option<std::path::PathBuf>, member = exclude, nick = "Exclude", blurb = "List of files that are left out of the dataset before the order is drawn: one that epochdecode quarantine wrote, or one path a line", mutable_ready)]
     settings: Mutex<Settings>,
     #[property(name = "state", get = Self::state, set = Self::set_state, type = Option<String>, nick = "State", blurb = "Where the consumer is, as JSON; set it to resume there, or to the empty string to start over", mutable_ready)]
     /// `state` was set to start over: the file is not loaded at the next start.
@@ -265,6 +266,7 @@ impl EpochSrc {
         let fields = gst::Structure::builder("epochfeed-dataset")
             .field("location", dataset.location().to_string_lossy().as_ref())
             .field("samples", dataset.len())
+            .field("excluded", dataset.excluded())
             .field("fingerprint", dataset.fingerprint())
             .build();
         gst::message::Element::builder(fields).src(&*self.obj()).build()

@@ -21,6 +21,10 @@
  * that runs keeps the listing that it was drawn from; a state inside an epoch names it, and a run can resume there only
  * as long as the dataset is the same. `epochbuffer prefetch=complete` prepares nothing then.
  *
+ * `exclude` names a list of files that are left out before the order is drawn, such as epochdecode's `quarantine` file: lines of JSON with
+ * a `uri`, or paths. How many they were is in the message `epochfeed-dataset`. What is left is a dataset of its own: its indices
+ * and its fingerprint are others, so that a state from before is refused. With `reload` the list is read again, too.
+ *
  * A run that resumes in the middle of an epoch reads some of the samples before that place again, where something
  * downstream has to repeat them: the last one, which may stand in for a faulty one, and the epoch's first ones for
  * `nhwcpack last-batch=pad`. They are marked `again` in their meta, are counted nowhere, and other branches of a tee see

@@ -84,6 +84,7 @@ pub(super) struct Settings {
     pub state_location: Option<PathBuf>,
     pub on_error: OnError,
     pub reload: bool,
+    pub exclude: Option<PathBuf>,
 }
 
 impl Default for Settings {
@@ -103,6 +104,7 @@ impl Default for Settings {
             state_location: None,
             on_error: OnError::default(),
             reload: false,
+            exclude: None,
         }
     }
 }

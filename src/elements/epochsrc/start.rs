@@ -1,7 +1,7 @@
 //! Where a run starts: its dataset, and its place in the sequence of epochs.
 
 use super::settings::Settings;
-use crate::dataset::{Dataset, DatasetError, parse_location};
+use crate::dataset::{Dataset, DatasetError, Exclusions, parse_location};
 use crate::sampler::{Receipt, Sampler, SamplerConfig, SamplerError, State, StateError};
 
 /// Why there is nothing to draw from.
@@ -11,6 +11,8 @@ pub(super) enum OpenError {
     NoLocation,
     #[error("{error}")]
     Dataset { error: DatasetError, location: String },
+    #[error("{0}")]
+    Exclude(DatasetError),
     #[error("{0}")]
     Sampler(#[from] SamplerError),
 }
@@ -22,6 +24,11 @@ impl From<OpenError> for gst::ErrorMessage {
                 gst::ResourceError::OpenRead,
                 ("{error}"),
                 ["location={location:?}"]
+            ),
+            OpenError::Exclude(_) => gst::error_msg!(
+                gst::ResourceError::OpenRead,
+                ("{error}"),
+                ["Correct the list that exclude names, or unset exclude"]
             ),
             OpenError::NoLocation | OpenError::Sampler(_) => {
                 gst::error_msg!(gst::ResourceError::Settings, ("{error}"))
@@ -43,6 +50,12 @@ pub(super) fn open(settings: &Settings) -> Result<(Dataset, Sampler), OpenError>
             error,
             location: location.to_owned(),
         })?;
+    let dataset = match &settings.exclude {
+        Some(list) => Exclusions::read(list)
+            .and_then(|exclusions| dataset.without(&exclusions))
+            .map_err(OpenError::Exclude)?,
+        None => dataset,
+    };
     let sampler = Sampler::new(settings.sampler_config(dataset.len()))?;
     Ok((dataset, sampler))
 }

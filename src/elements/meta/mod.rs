@@ -41,6 +41,7 @@ fn write<'a>(
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use super::super::faults::{Class, Fault};
     use super::*;
 
     #[test]
@@ -63,7 +64,7 @@ mod tests {
             again: true,
             pad: true,
             replaced_from: 5,
-            fault: Some("empty file".into()),
+            fault: Some(Fault::new(Class::Empty, "empty file")),
             skipped: 6,
             replaced: 2,
             source_width: 640,

@@ -1,3 +1,4 @@
+use super::super::faults::{Class, Fault};
 use super::{read, write};
 
 /// `epochfeed-sample`: which sample of which epoch a buffer is.
@@ -28,7 +29,7 @@ pub struct SampleMeta {
     /// Index in the dataset of the faulty sample whose place this one takes, or -1.
     pub replaced_from: i64,
     /// Why the sample cannot be used; such a buffer is empty and has the GAP flag.
-    pub fault: Option<String>,
+    pub fault: Option<Fault>,
     /// How many samples of the epoch were skipped (or replaced) up to and including this one.
     pub skipped: u64,
     /// How many of those were replaced.
@@ -61,7 +62,15 @@ impl SampleMeta {
             again: fields.get("again").ok()?,
             pad: fields.get("pad").ok()?,
             replaced_from: fields.get("replaced-from").ok()?,
-            fault: fields.get("fault").ok(),
+            fault: fields.get("fault").ok().map(|reason| Fault {
+                // Whoever stamps buffers by himself need not know the classes.
+                class: fields
+                    .get::<&str>("fault-class")
+                    .ok()
+                    .and_then(|class| class.parse().ok())
+                    .unwrap_or(Class::Unreadable),
+                reason,
+            }),
             skipped: fields.get("skipped").ok()?,
             replaced: fields.get("replaced").ok()?,
             source_width: fields.get("source-width").ok()?,
@@ -88,8 +97,11 @@ impl SampleMeta {
         fields.set("pad", self.pad);
         fields.set("replaced-from", self.replaced_from);
         match &self.fault {
-            Some(fault) => fields.set("fault", fault),
-            None => fields.remove_field("fault"),
+            Some(fault) => {
+                fields.set("fault", &fault.reason);
+                fields.set("fault-class", fault.class.as_str());
+            }
+            None => fields.remove_fields(["fault", "fault-class"]),
         }
         fields.set("skipped", self.skipped);
         fields.set("replaced", self.replaced);
