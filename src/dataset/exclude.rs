@@ -12,7 +12,7 @@ use super::{DatasetError, parse_location};
 /// What is to be left out.
 ///
 /// A line is either a JSON object whose `uri` is a `file://` URI, as `epochdecode quarantine` writes them, or a path, relative to
-/// the folder of the list, or a URI. Lines without text are skipped, and so is a last line of JSON that was not finished.
+/// the folder of the list, or a URI. Lines without text are skipped, and so are lines of JSON that were not finished.
 #[derive(Clone, Debug, Default)]
 pub struct Exclusions {
     paths: HashSet<PathBuf>,
@@ -41,15 +41,13 @@ impl Exclusions {
         let text = fs::read(path).map_err(failed)?;
         let absolute = std::path::absolute(path).map_err(failed)?;
         let folder = absolute.parent().unwrap_or(Path::new("/"));
-        let is_cut = !text.ends_with(b"\n");
-        let count = lines(&text).count();
         let mut paths = HashSet::new();
         for (number, line) in (1..).zip(lines(&text)) {
             let entry = if line.starts_with(b"{") {
                 match serde_json::from_slice::<Entry>(line) {
                     Ok(entry) => entry.uri,
-                    // The process that wrote it was killed.
-                    Err(_) if is_cut && number == count => continue,
+                    // The process that wrote it was killed; another one may have gone on behind it.
+                    Err(error) if error.is_eof() => continue,
                     Err(error) => {
                         return Err(DatasetError::BadExclusion {
                             path: path.to_owned(),
@@ -132,19 +130,22 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_finished_is_skipped_at_the_end_only() {
+    fn what_is_not_finished_is_skipped_and_nonsense_is_refused() {
         let whole = "{\"uri\":\"file:///a.jpg\"}\n";
-        assert_eq!(
-            read(format!("{whole}{{\"uri\":\"fi").as_bytes()).unwrap().len(),
-            1
-        );
-        let error = read(format!("{{\"uri\":\"fi\n{whole}").as_bytes()).unwrap_err();
-        assert!(error.contains("bad.jsonl") && error.contains("line 1"), "{error}");
-        assert!(
-            read(b"{\"uri\":\"http\"}\n{\"url\":\"x\"}\n")
-                .unwrap_err()
-                .contains("line 2")
-        );
-        assert!(read(b"file://elsewhere/x\n").unwrap_err().contains("line 1"));
+        for text in [
+            format!("{whole}{{\"uri\":\"fi"),
+            format!("{{\"uri\":\"fi\n{whole}"),
+        ] {
+            assert_eq!(read(text.as_bytes()).unwrap().len(), 1, "{text}");
+        }
+        for (text, number) in [
+            (format!("{whole}{{\"url\":\"file:///a.jpg\"}}\n"), 2),
+            ("{\"uri\":5}".to_owned(), 1),
+            ("file://elsewhere/x\n".to_owned(), 1),
+        ] {
+            let error = read(text.as_bytes()).unwrap_err();
+            let line = format!("line {number} of ");
+            assert!(error.contains(&line) && error.contains("bad.jsonl"), "{error}");
+        }
     }
 }
