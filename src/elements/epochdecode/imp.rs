@@ -13,14 +13,14 @@ use gst::prelude::*;
 use gst::subclass::prelude::*;
 
 use super::super::coordinator::{self, Registration, Stage};
-use super::super::faults::{self, Fault, Limit, OnError, Place};
+use super::super::faults::{self, Limit, OnError, Place};
 use super::super::util::{Statistics, lock, not_behind_a_stop};
 use super::ahead::Ahead;
 use super::cache::{Cache, Key};
 use super::delivery::Delivery;
 use super::job::{Task, job};
 use super::output::Output;
-use super::quarantine::Quarantine;
+use super::quarantine::{self, Quarantine};
 use super::queue::{Item, Queue};
 use super::settings::{CacheMode, DEFAULT_CACHE_BYTES, Fit, Interpolation, Orientation, Settings, Truncated};
 use crate::decode::{DEFAULT_MAX_PIXELS, DecodeOptions};
@@ -149,26 +149,16 @@ impl EpochDecode {
         };
         let workers = Client::new(threads)
             .map_err(|error| gst::error_msg!(gst::ResourceError::NoSpaceLeft, ("{error}")))?;
-        let cache = settings.cache().map(Arc::new);
-        let options = Arc::new(settings.options());
-        let quarantine = settings.quarantine.as_deref().map(Quarantine::open).transpose();
-        let quarantine = quarantine.map_err(|error| {
-            let path = settings.quarantine.unwrap_or_default();
-            gst::error_msg!(
-                gst::ResourceError::OpenWrite,
-                ("Cannot open the quarantine list {}: {error}", path.display()),
-                ["Set quarantine to a file in a folder that exists and can be written to"]
-            )
-        })?;
+        let quarantine = settings.quarantine.as_deref().map(quarantine::open).transpose()?;
         *lock(&self.stats) = Stats::default();
         self.busy.store(0, Ordering::Relaxed);
         let workers = Arc::new(workers);
         *lock(&self.active) = Some(Active {
             ahead: Arc::new(Ahead::new(workers.clone())),
             workers,
-            options,
+            options: Arc::new(settings.options()),
             bound: threads * 2,
-            cache,
+            cache: settings.cache().map(Arc::new),
             quarantine: quarantine.map(Arc::new),
             registration: None,
             recipe: None,
@@ -212,24 +202,10 @@ impl EpochDecode {
         }
     }
 
-    /// Puts a file whose fault is told on the list of those, if there is one.
-    pub(super) fn set_aside(&self, uri: &str, fault: &Fault) {
-        let quarantine = lock(&self.active)
+    pub(super) fn quarantine(&self) -> Option<Arc<Quarantine>> {
+        lock(&self.active)
             .as_ref()
-            .and_then(|active| active.quarantine.clone());
-        if let Some(quarantine) = quarantine
-            && let Err(error) = quarantine.add(uri, fault)
-        {
-            gst::element_imp_warning!(
-                self,
-                gst::ResourceError::Write,
-                (
-                    "Cannot write the quarantine list {}: {error}",
-                    quarantine.path().display()
-                ),
-                ["The run goes on without it"]
-            );
-        }
+            .and_then(|active| active.quarantine.clone())
     }
 
     /// Hash of what frames are made as: the options, and the format and size that downstream asks for, which may change at

@@ -9,10 +9,12 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
+use gst::subclass::prelude::*;
 use serde::Serialize;
 
 use super::super::faults::{Class, Fault};
 use super::super::util::lock;
+use super::imp::EpochDecode;
 use crate::dataset::Exclusions;
 
 /// The open list.
@@ -38,7 +40,7 @@ struct Line<'a> {
 
 impl Quarantine {
     /// Opens the list at `path`, which is made if it is not there.
-    pub fn open(path: &Path) -> io::Result<Self> {
+    fn open(path: &Path) -> io::Result<Self> {
         let mut file = OpenOptions::new()
             .read(true)
             .append(true)
@@ -59,16 +61,11 @@ impl Quarantine {
         })
     }
 
-    /// Where it is.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// Lists the file `uri`, unless it is listed or not to blame.
     ///
     /// # Errors
     /// The first time that it cannot be written; the run goes on without.
-    pub fn add(&self, uri: &str, fault: &Fault) -> io::Result<()> {
+    fn add(&self, uri: &str, fault: &Fault) -> io::Result<()> {
         if fault.class == Class::Internal || uri.is_empty() {
             return Ok(());
         }
@@ -90,5 +87,35 @@ impl Quarantine {
             });
         inner.failed = written.is_err();
         written
+    }
+}
+
+/// Opens the list at `path`; the error message is posted by the caller.
+pub(super) fn open(path: &Path) -> Result<Quarantine, gst::ErrorMessage> {
+    Quarantine::open(path).map_err(|error| {
+        gst::error_msg!(
+            gst::ResourceError::OpenWrite,
+            ("Cannot open the quarantine list {}: {error}", path.display()),
+            ["Set quarantine to a file in a folder that exists and can be written to"]
+        )
+    })
+}
+
+impl EpochDecode {
+    /// Puts a file whose fault is told on the list of those, if there is one.
+    pub(super) fn set_aside(&self, uri: &str, fault: &Fault) {
+        if let Some(quarantine) = self.quarantine()
+            && let Err(error) = quarantine.add(uri, fault)
+        {
+            gst::element_imp_warning!(
+                self,
+                gst::ResourceError::Write,
+                (
+                    "Cannot write the quarantine list {}: {error}",
+                    quarantine.path.display()
+                ),
+                ["The run goes on without it"]
+            );
+        }
     }
 }
