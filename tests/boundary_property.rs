@@ -52,6 +52,7 @@ fn what_is_prepared_changes_nothing<C: Consumer>(cases: u32) {
         let plain = Ahead {
             prefetch: Prefetch::Off,
             threads: 1,
+            cache: None,
             ..life.ahead
         };
         let played = |ahead| play::<C>(&life, ahead).map_err(TestCaseError::fail);

@@ -89,6 +89,17 @@ fn skip_leaves_out_what_is_faulty_and_nothing_else() {
     );
     assert_eq!(indices(&report), good, "identity travels with the buffer");
     assert_announced(&outcome, &cases, "skip", |case| !case.good);
+    let reported: Vec<_> = report
+        .faults
+        .iter()
+        .map(|fault| (fault.dataset_index, &fault.class[..]))
+        .collect();
+    let wanted: Vec<_> = (0..)
+        .zip(&cases)
+        .filter(|(_, case)| !case.good)
+        .map(|(index, case)| (index, cases::class(&case.name)))
+        .collect();
+    assert_eq!(reported, wanted, "in the report, with their classes");
 }
 
 #[test]

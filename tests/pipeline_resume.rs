@@ -44,8 +44,8 @@ fn tail(whole: &Taken, number: usize, first_epoch: u64) -> Tail {
     let (before, behind) = whole.report.batches.split_at(number + 1);
     let consumed: usize = before.iter().map(|batch| batch.indices.len()).sum();
     let Report { epochs, .. } = Report {
-        batches: Vec::new(),
         epochs: whole.report.epochs.clone(),
+        ..Report::default()
     }
     .without_times();
     Tail {

@@ -74,6 +74,21 @@ pub enum DatasetError {
         /// What it can be.
         remedy: String,
     },
+    /// A line of a list of what is to be left out says nothing.
+    #[error("line {number} of {} is neither a path nor {{\"uri\": \"file://…\"}}: {reason}; correct or remove it", path.display())]
+    BadExclusion {
+        /// The list.
+        path: PathBuf,
+        /// Which of its lines with text, from 1.
+        number: usize,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// All samples are left out.
+    #[error(
+        "all {0} samples are left out by the list of exclusions: there is nothing to deliver; shorten the list"
+    )]
+    AllExcluded(u64),
     /// A location that is no path.
     #[error("location \"{location}\" {reason}: give a path, or file:// with percent escapes")]
     BadLocation {

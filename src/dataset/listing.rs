@@ -1,5 +1,6 @@
 //! What every format gives: the trait that they share, and the checks that are the same for all.
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::checks::{Checks, Finding};
@@ -34,6 +35,30 @@ impl Listing {
             annotations: None,
             class_names: Vec::new(),
             checks: Checks::default(),
+        }
+    }
+
+    /// The samples whose absolute path is `wanted`, with what is said about them. The classes, and what the checks found,
+    /// stay those of all.
+    pub fn filter(&self, wanted: impl Fn(&Path) -> bool) -> Self {
+        let mut paths = Paths::default();
+        let mut annotations = self.annotations.as_ref().map(Annotations::empty_like);
+        for (index, path) in (0..).zip(self.paths.iter()) {
+            if !wanted(&self.root.join(path)) {
+                continue;
+            }
+            paths.push(path.as_os_str().as_bytes());
+            let of = self.annotations.as_ref().and_then(|all| all.get(index));
+            if let (Some(annotations), Some(of)) = (&mut annotations, of) {
+                annotations.push(of.image_id, of.size, of.targets.iter().copied());
+            }
+        }
+        Self {
+            root: self.root.clone(),
+            paths,
+            annotations,
+            class_names: self.class_names.clone(),
+            checks: self.checks.clone(),
         }
     }
 

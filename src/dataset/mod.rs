@@ -8,6 +8,7 @@ mod boxes;
 mod checks;
 pub mod coco;
 mod error;
+mod exclude;
 mod folder;
 mod image_folder;
 mod list;
@@ -18,14 +19,17 @@ mod options;
 mod paths;
 mod read;
 mod targets;
+mod version;
 pub mod yolo;
 
 pub use self::checks::{Checks, Finding};
 pub use self::error::{DatasetError, ReadError};
+pub use self::exclude::Exclusions;
 pub use self::location::parse_location;
 pub use self::options::{Crowd, Format, Options, OutOfImage, Split};
 pub use self::read::{MAX_FILE_BYTES, OpenSample};
 pub use self::targets::{Annotation, BoxFormat, Target};
+pub use self::version::FileVersion;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -55,6 +59,8 @@ struct Inner {
     location: PathBuf,
     listing: Listing,
     fingerprint: String,
+    /// How many samples were left out.
+    excluded: u64,
 }
 
 impl Dataset {
@@ -103,7 +109,31 @@ impl Dataset {
             location: location.to_owned(),
             listing,
             fingerprint,
+            excluded: 0,
         })))
+    }
+
+    /// The samples that are not in `exclusions`, in their order: a dataset of its own, with a fingerprint of its own.
+    ///
+    /// # Errors
+    /// [`DatasetError::AllExcluded`] if there are none.
+    pub fn without(&self, exclusions: &Exclusions) -> Result<Self, DatasetError> {
+        let listing = self.0.listing.filter(|path| !exclusions.contains(path));
+        match listing.paths.len() {
+            0 => Err(DatasetError::AllExcluded(self.len())),
+            len if len == self.len() => Ok(self.clone()),
+            len => Ok(Self(Arc::new(Inner {
+                location: self.0.location.clone(),
+                fingerprint: open::fingerprint(&listing),
+                excluded: self.excluded() + self.len() - len,
+                listing,
+            }))),
+        }
+    }
+
+    /// How many samples [`without`](Self::without) left out.
+    pub fn excluded(&self) -> u64 {
+        self.0.excluded
     }
 
     /// Number of samples, at least 1.

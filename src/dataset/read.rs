@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Advice, FileType, Mode, OFlags};
 
-use super::ReadError;
+use super::{FileVersion, ReadError};
 
 /// Largest file that is read, 2 GiB. A header alone decides about pixels, but the file has to be in memory for that.
 pub const MAX_FILE_BYTES: u64 = 1 << 31;
@@ -16,7 +16,14 @@ pub const MAX_FILE_BYTES: u64 = 1 << 31;
 #[derive(Debug)]
 pub struct OpenSample {
     path: PathBuf,
-    opened: Result<(File, u64), ReadError>,
+    opened: Result<Opened, ReadError>,
+}
+
+#[derive(Debug)]
+struct Opened {
+    file: File,
+    size: u64,
+    version: FileVersion,
 }
 
 impl OpenSample {
@@ -41,7 +48,7 @@ impl OpenSample {
 
     /// The size at the time of opening, 0 where opening failed: what a limit on memory can count with.
     pub fn size(&self) -> u64 {
-        self.opened.as_ref().map_or(0, |(_, size)| *size)
+        self.opened.as_ref().map_or(0, |opened| opened.size)
     }
 
     /// All bytes of the file.
@@ -49,7 +56,16 @@ impl OpenSample {
     /// # Errors
     /// What went wrong on opening or reading, as a [`ReadError`]. A file without bytes is [`ReadError::Empty`].
     pub fn read(self) -> Result<Vec<u8>, ReadError> {
-        let (file, size) = match self.opened {
+        self.read_version().map(|(bytes, _)| bytes)
+    }
+
+    /// All bytes of the file, and which version of it they are: one that changes while it is read has another one
+    /// afterwards.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn read_version(self) -> Result<(Vec<u8>, FileVersion), ReadError> {
+        let Opened { file, size, version } = match self.opened {
             Ok(opened) => opened,
             Err(error) if self.path.as_os_str().is_empty() => return Err(error),
             // Opened ahead of time; what counts is the file when it is needed.
@@ -63,22 +79,46 @@ impl OpenSample {
             return Err(too_large(size));
         }
         let mut bytes = Vec::new();
-        // One byte more, so that the read which finds the end does not make the buffer grow.
         bytes
-            .try_reserve_exact(size as usize + 1)
+            .try_reserve_exact(size as usize)
             .map_err(|error| ReadError::Io(error.into()))?;
-        // The file may have grown since; it is read to its end, within the limit.
-        (&file).take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
+        bytes.resize(size as usize, 0);
+        let read = fill(&file, &mut bytes)?;
+        bytes.truncate(read);
+        // It may have grown since: it is read to its end, within the limit.
+        if read as u64 == size && is_larger(&file, size) {
+            (&file).take(MAX_FILE_BYTES + 1 - size).read_to_end(&mut bytes)?;
+        }
         match bytes.len() as u64 {
             0 => Err(ReadError::Empty),
             len if len > MAX_FILE_BYTES => Err(too_large(len)),
-            _ => Ok(bytes),
+            _ => Ok((bytes, version)),
         }
     }
 }
 
+/// Reads until `bytes` is full or the file ends. One call in general: where each takes its time, a second one that only finds
+/// the end would double it.
+fn fill(mut file: &File, bytes: &mut [u8]) -> Result<usize, ReadError> {
+    let mut length = 0;
+    while length < bytes.len() {
+        match file.read(&mut bytes[length..]) {
+            Ok(0) => break,
+            Ok(read) => length += read,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(length)
+}
+
+/// Whether there is more in the file than `size` bytes. Special file systems say 0 of files that have content.
+fn is_larger(file: &File, size: u64) -> bool {
+    size == 0 || file.metadata().is_ok_and(|metadata| metadata.len() > size)
+}
+
 /// Opens a regular file and asks for its contents.
-fn open(path: &Path) -> Result<(File, u64), ReadError> {
+fn open(path: &Path) -> Result<Opened, ReadError> {
     let io = |error: rustix::io::Errno| ReadError::from(std::io::Error::from(error));
     // Without NONBLOCK opening a named pipe would wait for a writer, perhaps for ever. Regular files ignore it.
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
@@ -92,5 +132,9 @@ fn open(path: &Path) -> Result<(File, u64), ReadError> {
     // A hint: where a file system does not take it, reading is merely later.
     #[cfg(target_os = "linux")]
     let _ = rustix::fs::fadvise(&file, 0, None, Advice::WillNeed);
-    Ok((File::from(file), stat.st_size as u64))
+    Ok(Opened {
+        file: File::from(file),
+        size: stat.st_size as u64,
+        version: FileVersion::of(&stat),
+    })
 }

@@ -58,6 +58,11 @@ impl Annotations {
         }
     }
 
+    /// None yet, written as those of `other` are.
+    pub fn empty_like(other: &Self) -> Self {
+        Self::new(other.format)
+    }
+
     /// Adds the next image of the dataset.
     pub fn push(&mut self, id: i64, size: Option<(u32, u32)>, targets: impl IntoIterator<Item = Target>) {
         self.targets.extend(targets);

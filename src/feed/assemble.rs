@@ -12,6 +12,7 @@ use super::part::Part;
 use super::settings::{Hold, Jitter, Nick, Settings, channels, limit, location};
 use super::sink::FeedSink;
 use crate::decode::Fit;
+use crate::elements::epochdecode::CacheMode;
 
 /// The pipeline and those of its elements that the feed talks to.
 pub(super) struct Assembly {
@@ -80,6 +81,9 @@ fn source(settings: &Settings) -> Result<gst::Element, FeedError> {
             "at least 1, or leave it out for all",
         ));
     }
+    if let Some(list) = &settings.exclude {
+        part.element().set_property("exclude", list);
+    }
     if let Some(path) = &settings.state_location {
         part.element().set_property("state-location", path);
     }
@@ -97,7 +101,7 @@ fn source(settings: &Settings) -> Result<gst::Element, FeedError> {
 fn decoder(settings: &Settings) -> Result<gst::Element, FeedError> {
     let options = &settings.decode;
     let [red, green, blue] = options.pad_color.map(u64::from);
-    Ok(Part::make("epochdecode")?
+    let mut part = Part::make("epochdecode")?
         .number("threads", settings.threads.unwrap_or(0).into())?
         .name("fit", options.fit.nick())?
         .number("pad-color", red << 16 | green << 8 | blue)?
@@ -106,8 +110,16 @@ fn decoder(settings: &Settings) -> Result<gst::Element, FeedError> {
         .number("max-pixels", options.max_pixels)?
         .name("truncated", options.truncated.nick())?
         .choice("on-error", settings.on_error)
-        .text("max-errors", &limit(settings.max_errors))?
-        .element())
+        .text("max-errors", &limit(settings.max_errors))?;
+    if let Some(file) = &settings.quarantine {
+        part.element().set_property("quarantine", file);
+    }
+    if let Some(bytes) = settings.cache {
+        part = part
+            .choice("cache", CacheMode::Ram)
+            .number("cache-bytes", bytes)?;
+    }
+    Ok(part.element())
 }
 
 fn size(settings: &Settings) -> Result<gst::Element, FeedError> {

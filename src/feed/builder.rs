@@ -127,7 +127,7 @@ impl Builder {
         self
     }
 
-    /// How many files are opened ahead for the kernel to read, 1 to 1024.
+    /// How many files are read at a time, ahead of the epoch, where storage is slow, 1 to 1024.
     pub fn io_depth(mut self, files: u32) -> Self {
         self.0.io_depth = files;
         self
@@ -159,6 +159,26 @@ impl Builder {
     /// (`LOCAL_WORLD_SIZE` processes share them).
     pub fn threads(mut self, threads: u32) -> Self {
         self.0.threads = Some(threads);
+        self
+    }
+
+    /// File for a line of JSON about each file that cannot be used, added to what is there; see [`exclude`](Self::exclude).
+    pub fn quarantine(mut self, file: impl Into<PathBuf>) -> Self {
+        self.0.quarantine = Some(file.into());
+        self
+    }
+
+    /// List of files that are left out of the dataset: one that [`quarantine`](Self::quarantine) wrote, or one path a line. What is left
+    /// has indices of its own, and a state from before is refused.
+    pub fn exclude(mut self, list: impl Into<PathBuf>) -> Self {
+        self.0.exclude = Some(list.into());
+        self
+    }
+
+    /// Keeps decoded frames in memory, up to so many bytes, so that later epochs decode only what did not fit. The bytes of the
+    /// batches are the same.
+    pub fn cache(mut self, bytes: u64) -> Self {
+        self.0.cache = Some(bytes);
         self
     }
 

@@ -58,6 +58,10 @@ pub(super) struct Settings {
     pub size: (u32, u32),
     pub on_error: OnError,
     pub max_errors: Limit,
+    /// Bytes of decoded frames that are kept from epoch to epoch; `None`: none are.
+    pub cache: Option<u64>,
+    pub quarantine: Option<PathBuf>,
+    pub exclude: Option<PathBuf>,
     pub jitter: Jitter,
     pub fuse: bool,
     pub device: String,
@@ -98,6 +102,9 @@ impl Settings {
             size: (640, 640),
             on_error: OnError::default(),
             max_errors: Limit::None,
+            cache: None,
+            quarantine: None,
+            exclude: None,
             jitter: Jitter::Drawn(GainRanges::default()),
             fuse: true,
             // Not the element's `auto`: the consumer is this program, which reads the bytes unless it says otherwise.

@@ -51,7 +51,30 @@ pub fn alone<F: FnOnce()>(limit: Duration, work: F) {
         println!("{DONE}");
         return;
     };
-    let outcome = checked(child.limit(limit).run());
+    pass_on(&checked(child.limit(limit).run()));
+}
+
+/// As [`alone`], with the environment variables that `setup` returns together with what must live as long.
+#[track_caller]
+pub fn alone_under<F: FnOnce(), T>(
+    limit: Duration,
+    setup: impl FnOnce() -> (T, Vec<(&'static str, String)>),
+    work: F,
+) {
+    let Some(child) = child_of::<F>() else {
+        work();
+        println!("{DONE}");
+        return;
+    };
+    let (_kept, variables) = setup();
+    let child = variables
+        .iter()
+        .fold(child, |child, (name, value)| child.env(name, value));
+    pass_on(&checked(child.limit(limit).run()));
+}
+
+/// Prints the figures of a child.
+fn pass_on(outcome: &Outcome) {
     for line in outcome.stdout.lines().filter(|line| line.starts_with(FIGURE)) {
         println!("\n{line}");
     }

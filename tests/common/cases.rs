@@ -18,6 +18,22 @@ pub const TRUNCATED: [&str; 3] = [
 /// wrong checksum is an error.
 const REFUSED_BY_CHOICE: [&str; 2] = ["a09_bomb_png_20000sq_1bit.png", "a14_png_idat_badcrc_only.png"];
 
+/// The classes of fault, with the beginnings of the names of those that have them.
+const CLASSES: [(&str, &[&str]); 5] = [
+    ("empty", &["a10_empty"]),
+    ("unsupported", &["a06_", "a10_tiff"]),
+    ("truncated", &["a08_trunc_", "a14_png_trunc_"]),
+    ("corrupt", &["a08_leading_garbage", "a10_zeros", "a14_png_idat_"]),
+    ("too-large", &["a09_"]),
+];
+
+/// The class of fault of the file `name`, which does not decode.
+pub fn class(name: &str) -> &'static str {
+    let has = |starts: &[&str]| starts.iter().any(|start| name.starts_with(start));
+    let found = CLASSES.iter().find(|(_, starts)| has(starts));
+    found.unwrap_or_else(|| panic!("{name} has no class")).0
+}
+
 /// One file.
 #[derive(Clone, Debug)]
 pub struct Case {

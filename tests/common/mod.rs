@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a helper that cannot do its work fails the test
 
 pub mod alone;
+pub mod broken;
 pub mod buffered;
 pub mod cases;
 pub mod covered;

@@ -41,10 +41,26 @@ pub struct EpochLine {
     pub boundary_wait_ns: u64,
 }
 
+/// One faulty sample of an epoch.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct FaultLine {
+    pub epoch: u64,
+    /// Its place in the epoch.
+    pub index: u64,
+    pub dataset_index: u64,
+    pub uri: String,
+    /// `missing`, `corrupt`, …
+    pub class: String,
+    pub reason: String,
+    /// `skip` or `replace`.
+    pub action: String,
+}
+
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 enum Line {
     Batch(BatchLine),
+    Fault(FaultLine),
     Epoch(EpochLine),
 }
 
@@ -52,6 +68,7 @@ enum Line {
 #[derive(Debug, Default, PartialEq)]
 pub struct Report {
     pub batches: Vec<BatchLine>,
+    pub faults: Vec<FaultLine>,
     pub epochs: Vec<EpochLine>,
 }
 
@@ -59,7 +76,7 @@ impl Report {
     /// Reads a report.
     ///
     /// # Panics
-    /// If the file is missing, or a line is not one of the two kinds; the message has the line's number.
+    /// If the file is missing, or a line is of no known kind; the message has the line's number.
     pub fn read(path: &Path) -> Self {
         let text =
             std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -72,6 +89,7 @@ impl Report {
         for (number, line) in text.lines().enumerate() {
             match serde_json::from_str(line) {
                 Ok(Line::Batch(batch)) => report.batches.push(batch),
+                Ok(Line::Fault(fault)) => report.faults.push(fault),
                 Ok(Line::Epoch(epoch)) => report.epochs.push(epoch),
                 Err(error) => panic!("report line {}: {error}: {line}", number + 1),
             }

@@ -39,7 +39,7 @@ fn line(world: &World, threads: u32) -> String {
     };
     format!(
         "epochsrc name=epochsrc location={} auto-advance=false epochs={} shuffle={} seed={} rank={} world-size={} uneven={} \
-         samples-per-epoch={} ! epochdecode threads={threads} on-error={} ! capsfilter name=capsfilter caps-change-mode=delayed \
+         samples-per-epoch={} ! epochdecode threads={threads} cache={} cache-bytes={} on-error={} ! capsfilter name=capsfilter caps-change-mode=delayed \
          caps=\"{}\" ! {frames} hsvquantize name=hsvquantize hue={} ! nhwcpack dtype=uint8 batch-size={} last-batch={} \
          ! {batches} fakesink name=sink sync=false async=false",
         location(world.location()),
@@ -50,6 +50,8 @@ fn line(world: &World, threads: u32) -> String {
         sampler.world_size,
         sampler.uneven.as_str(),
         sampler.samples_per_epoch.unwrap_or(0),
+        if ahead.cache.is_some() { "ram" } else { "off" },
+        ahead.cache.unwrap_or(0),
         nick(setup.on_error),
         size(world.side),
         world.hue,

@@ -44,6 +44,10 @@ fn builder(world: &World, threads: u32) -> Builder {
         .prefetch(ahead.prefetch)
         .max_buffers(ahead.max_buffers)
         .hold(ahead.hold);
+    let builder = match ahead.cache {
+        Some(bytes) => builder.cache(bytes),
+        None => builder,
+    };
     let builder = match setup.epochs {
         Some(epochs) => builder.epochs(epochs),
         None => builder.endless(),

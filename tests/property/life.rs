@@ -30,6 +30,8 @@ pub struct Ahead {
     pub hold: Hold,
     pub max_buffers: u32,
     pub threads: u32,
+    /// Decoded frames are kept, all of them or some.
+    pub cache: Option<u64>,
 }
 
 /// How the next epoch is asked for.
@@ -136,12 +138,14 @@ fn ahead() -> impl Strategy<Value = Ahead> {
         select(vec![Hold::Batches, Hold::Frames]),
         max_buffers,
         1u32..4,
+        prop_oneof![Just(None), Just(Some(1000)), Just(Some(1 << 20))],
     )
-        .prop_map(|(prefetch, hold, max_buffers, threads)| Ahead {
+        .prop_map(|(prefetch, hold, max_buffers, threads, cache)| Ahead {
             prefetch,
             hold,
             max_buffers,
             threads,
+            cache,
         })
 }
 

@@ -29,6 +29,7 @@ mod run;
 mod seek;
 mod state_file;
 mod states;
+mod told;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
@@ -109,6 +110,8 @@ struct Inner {
     sought: Option<u64>,
     /// Messages about samples of an epoch that is not delivered yet.
     held: Vec<(u64, glib::WeakRef<gst::Element>, gst::Message)>,
+    /// The faults that were told, where a consumer wants them.
+    told: Option<told::Told>,
     /// Called after every change that somebody may wait for.
     listeners: Vec<Weak<Listener>>,
     /// The source must not wait: it flushes or stops.
@@ -154,8 +157,9 @@ impl Coordinator {
         inner.last = last;
         inner.flushing = false;
         let held = std::mem::take(&mut inner.held);
+        let told = inner.told.as_mut().map(std::mem::take);
         drop(inner);
-        drop(held);
+        drop((held, told));
         self.notify();
     }
 
@@ -356,6 +360,7 @@ impl Coordinator {
         });
         drop(inner);
         for (element, message) in post {
+            self.note_told(&message);
             let _ = element.post_message(message);
         }
     }
@@ -454,6 +459,7 @@ impl Coordinator {
         let mut inner = self.lock();
         if inner.boundary.is_delivered(epoch) {
             drop(inner);
+            self.note_told(&message);
             let _ = element.post_message(message);
         } else {
             inner.held.push((epoch, element.downgrade(), message));

@@ -7,7 +7,7 @@ use gst::subclass::prelude::*;
 
 use super::super::coordinator::Failure;
 use super::super::epoch_end::EpochEnd;
-use super::super::faults::{self, Limit, OnError, Outcome, Place, Resolver};
+use super::super::faults::{self, Fault, Limit, OnError, Outcome, Place, Resolver};
 use super::super::util::{lock, nanoseconds_since};
 use super::imp::{CAT, EpochDecode};
 use super::job::{self, Decoded};
@@ -54,7 +54,7 @@ impl EpochDecode {
             Item::Event(event) => self.deliver_event(&mut delivery, event),
             // `pop` waits for the result.
             Item::Image(place, result) => {
-                let result = result.unwrap_or_else(|| Err("the decoder gave no result".to_owned()));
+                let result = result.unwrap_or_else(|| Err(Fault::internal("the decoder gave no result")));
                 self.deliver_image(&mut delivery, *place, result)
             }
         };
@@ -157,7 +157,7 @@ impl EpochDecode {
         &self,
         delivery: &mut Delivery,
         place: Place,
-        result: Result<Decoded, String>,
+        result: Result<Decoded, Fault>,
     ) -> Result<(), gst::FlowError> {
         // Downstream has had enough; what is still here leaves without being looked at.
         self.queue.flow()?;
@@ -172,7 +172,7 @@ impl EpochDecode {
         let mut out = Vec::new();
         match result {
             Ok(decoded) => self.good(delivery, place, decoded, &mut out),
-            Err(reason) => self.fault(delivery, place, &reason, &mut out)?,
+            Err(fault) => self.fault(delivery, place, &fault, &mut out)?,
         }
         if again && self.kept() == 0 {
             return Ok(());
@@ -198,7 +198,8 @@ impl EpochDecode {
     ) {
         if !place.sample.again {
             let mut stats = lock(&self.stats);
-            stats.decoded += 1;
+            stats.decoded += u64::from(!decoded.cached);
+            stats.cached += u64::from(decoded.cached);
             stats.warnings += u64::from(decoded.warnings > 0);
             stats.truncated += u64::from(decoded.truncated);
         }
@@ -236,7 +237,7 @@ impl EpochDecode {
         &self,
         delivery: &mut Delivery,
         place: Place,
-        reason: &str,
+        fault: &Fault,
         out: &mut Vec<(Place, (gst::Buffer, gst_video::VideoInfo))>,
     ) -> Result<(), gst::FlowError> {
         let again = place.sample.again;
@@ -265,7 +266,11 @@ impl EpochDecode {
         lock(&self.stats).faults += u64::from(!again);
         if action == OnError::Fail {
             let remedy = "Repair or remove the file, or set on-error=skip or on-error=replace";
-            self.fail(in_epoch, format!("Cannot use {what}: {reason}"), remedy)?;
+            let told = self.fail(in_epoch, format!("Cannot use {what}: {fault}"), remedy);
+            if told.is_err() {
+                self.set_aside(&place.sample.uri, fault);
+            }
+            told?;
             delivery.failed = in_epoch;
             return Ok(());
         }
@@ -273,9 +278,9 @@ impl EpochDecode {
             gst::element_imp_info!(self, gst::StreamError::Decode, ["{}", faults::SKIP_IS_REPLACE]);
         }
         let element = self.obj();
-        let message = faults::message(element.upcast_ref(), &place.sample, reason, action);
+        let message = faults::message(element.upcast_ref(), &place.sample, fault, action);
         match coordinator {
-            _ if again => gst::debug!(CAT, imp = self, "Was told before: {what}: {reason}"),
+            _ if again => gst::debug!(CAT, imp = self, "Was told before: {what}: {fault}"),
             Some(coordinator) => coordinator.post(epoch, element.upcast_ref(), message),
             None => {
                 let _ = element.post_message(message);
@@ -293,7 +298,7 @@ impl EpochDecode {
         let faults = before + delivery.resolver.faults();
         if !again && delivery.limit.exceeded(faults, samples) {
             let message =
-                format!("Too many faulty samples: {faults} in epoch {epoch}; the last is {what}: {reason}");
+                format!("Too many faulty samples: {faults} in epoch {epoch}; the last is {what}: {fault}");
             let remedy = format!(
                 "Repair the dataset or raise max-errors, which is {:?}",
                 delivery.limit

@@ -4,6 +4,8 @@
 //! delivery task takes `delivery` out of its lock while it works. The queue has its own lock (see `queue.rs`).
 #![allow(missing_docs)] // the generated accessors: a property is documented by its blurb
 
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
 
 use gst::glib;
@@ -11,14 +13,16 @@ use gst::prelude::*;
 use gst::subclass::prelude::*;
 
 use super::super::coordinator::{self, Registration, Stage};
-use super::super::faults::{Limit, OnError, Place};
+use super::super::faults::{self, Limit, OnError, Place};
 use super::super::util::{Statistics, lock, not_behind_a_stop};
 use super::ahead::Ahead;
+use super::cache::{Cache, Key};
 use super::delivery::Delivery;
-use super::job::job;
+use super::job::{Task, job};
 use super::output::Output;
+use super::quarantine::{self, Quarantine};
 use super::queue::{Item, Queue};
-use super::settings::{Fit, Interpolation, Orientation, Settings, Truncated};
+use super::settings::{CacheMode, DEFAULT_CACHE_BYTES, Fit, Interpolation, Orientation, Settings, Truncated};
 use crate::decode::{DEFAULT_MAX_PIXELS, DecodeOptions};
 use crate::workers::{self, Class, Client, Urgency};
 
@@ -45,6 +49,10 @@ struct Active {
     listener: Option<Arc<coordinator::Listener>>,
     /// What is decoded before it is asked for.
     ahead: Arc<Ahead>,
+    /// Frames of earlier epochs.
+    cache: Option<Arc<Cache>>,
+    /// The list of what cannot be used.
+    quarantine: Option<Arc<Quarantine>>,
     framerate: gst::Fraction,
     output: Option<Arc<Output>>,
     /// It is being agreed upon: neither what it was nor what downstream asks for now is sure to come of it.
@@ -58,6 +66,8 @@ struct Active {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Stats {
     pub decoded: u64,
+    /// Taken from the cache instead.
+    pub cached: u64,
     pub faults: u64,
     pub replaced: u64,
     pub warnings: u64,
@@ -84,9 +94,14 @@ pub struct EpochDecode {
     #[property(name = "truncated", get, set, type = Truncated, member = truncated, nick = "Truncated", blurb = "What is done about a file that ends before its last pixel", mutable_ready, builder(Truncated::default()))]
     #[property(name = "on-error", get, set, type = OnError, member = on_error, nick = "On error", blurb = "What is done about a sample that cannot be used", mutable_ready, builder(OnError::default()))]
     #[property(name = "max-errors", get, set, type = String, member = max_errors, default = Some("-1"), nick = "Maximum errors", blurb = "With skip and replace, how many samples of an epoch may be faulty: a count (10), a percentage (2%), or -1 for no limit", mutable_ready)]
+    #[property(name = "cache", get, set, type = CacheMode, member = cache, nick = "Cache", blurb = "Whether frames are kept from epoch to epoch, so that their images are decoded once", mutable_ready, builder(CacheMode::default()))]
+    #[property(name = "cache-bytes", get, set, type = u64, member = cache_bytes, default = DEFAULT_CACHE_BYTES, nick = "Cache bytes", blurb = "With cache=ram, so many bytes of frames are kept at most; what does not fit is decoded in every epoch", mutable_ready)]
+    #[property(name = "quarantine", get, set, type = Option<PathBuf>, member = quarantine, nick = "Quarantine", blurb = "File for a line of JSON about each file that cannot be used (uri, class, reason), added to what is there; epochsrc exclude reads it", mutable_ready)]
     settings: Mutex<Settings>,
-    #[property(name = "stats", get = Self::stats, type = Statistics, nick = "Statistics", blurb = "Images decoded, faulty, replaced, with warnings; boxes, those without area, annotations of another size; images in flight, their highest number and its bound; nanoseconds waited for input and output")]
+    #[property(name = "stats", get = Self::stats, type = Statistics, nick = "Statistics", blurb = "Images decoded, taken from the cache, faulty, replaced, with warnings; boxes, those without area, annotations of another size; images in flight, their highest number and its bound; nanoseconds spent decoding, over all threads, and waited for input and output")]
     pub(super) stats: Mutex<Stats>,
+    /// Nanoseconds spent decoding, over all threads.
+    busy: Arc<AtomicU64>,
     sink_pad: gst::Pad,
     pub(super) src_pad: gst::Pad,
     pub(super) queue: Arc<Queue>,
@@ -96,7 +111,10 @@ pub struct EpochDecode {
 
 impl EpochDecode {
     fn stats(&self) -> Statistics {
-        let bound = lock(&self.active).as_ref().map_or(0, |active| active.bound);
+        let (bound, cache) = lock(&self.active)
+            .as_ref()
+            .map_or((0, None), |active| (active.bound, active.cache.clone()));
+        let (entries, bytes) = cache.as_ref().map_or((0, 0), |cache| cache.levels());
         let (in_flight, high_water) = self.queue.levels();
         let stats = *lock(&self.stats);
         Statistics(
@@ -112,6 +130,11 @@ impl EpochDecode {
                 .field("in-flight", in_flight as u64)
                 .field("in-flight-max", high_water as u64)
                 .field("in-flight-bound", bound as u64)
+                .field("cache-hits", stats.cached)
+                .field("cache-misses", if cache.is_some() { stats.decoded } else { 0 })
+                .field("cache-entries", entries)
+                .field("cache-bytes", bytes)
+                .field("decode-ns", self.busy.load(Ordering::Relaxed))
                 .field("wait-input-ns", stats.wait_input)
                 .field("wait-output-ns", stats.wait_output)
                 .build(),
@@ -133,13 +156,17 @@ impl EpochDecode {
         };
         let workers = Client::new(threads)
             .map_err(|error| gst::error_msg!(gst::ResourceError::NoSpaceLeft, ("{error}")))?;
+        let quarantine = settings.quarantine.as_deref().map(quarantine::open).transpose()?;
         *lock(&self.stats) = Stats::default();
+        self.busy.store(0, Ordering::Relaxed);
         let workers = Arc::new(workers);
         *lock(&self.active) = Some(Active {
             ahead: Arc::new(Ahead::new(workers.clone())),
             workers,
             options: Arc::new(settings.options()),
             bound: threads * 2,
+            cache: settings.cache().map(Arc::new),
+            quarantine: quarantine.map(Arc::new),
             registration: None,
             recipe: None,
             listener: None,
@@ -180,6 +207,12 @@ impl EpochDecode {
             active.workers.join(&found);
             active.registration = Some(registration);
         }
+    }
+
+    pub(super) fn quarantine(&self) -> Option<Arc<Quarantine>> {
+        lock(&self.active)
+            .as_ref()
+            .and_then(|active| active.quarantine.clone())
     }
 
     /// Hash of what frames are made as: the options, and the format and size that downstream asks for, which may change at
@@ -269,7 +302,7 @@ impl EpochDecode {
     }
 
     fn chain(&self, buffer: gst::Buffer) -> Result<gst::FlowSuccess, gst::FlowError> {
-        let (workers, ahead, options, bound, number) = {
+        let (workers, ahead, options, cache, bound, number) = {
             let mut active = lock(&self.active);
             let active = active.as_mut().ok_or(gst::FlowError::Flushing)?;
             let number = active.images;
@@ -278,6 +311,7 @@ impl EpochDecode {
                 active.workers.clone(),
                 active.ahead.clone(),
                 active.options.clone(),
+                active.cache.clone(),
                 active.bound,
                 number,
             )
@@ -289,21 +323,27 @@ impl EpochDecode {
             return Ok(gst::FlowSuccess::Ok);
         }
         let output = self.output(&place)?;
-        let begins = self.begins(&place);
         let frames = self.registration().and_then(|entry| entry.coordinator().frames());
-        let reserved = frames.and_then(|frames| output.reserve(&frames, begins));
-        let annotated = place.boxes.as_ref().and_then(|boxes| boxes.size);
+        if let (true, Some(frames)) = (self.begins(&place), &frames) {
+            frames.begin_batch();
+        }
+        let keep = cache.and_then(|cache| Some((cache, Key::of(&place)?)));
+        if let Some(kept) = keep.as_ref().and_then(|(cache, key)| cache.get(key, &output)) {
+            self.queue.push(Item::Image(place, Some(Ok(kept))))?;
+            return Ok(gst::FlowSuccess::Ok);
+        }
         let ahead_of = place.sample.prepared.then_some(place.sample.epoch);
-        let entry = self.queue.push(Item::Image(place, None))?;
-        let job = job(
-            self.queue.clone(),
-            entry,
-            buffer,
-            annotated,
-            reserved,
+        let task = Task {
+            encoded: buffer,
+            annotated: place.annotated(),
+            reserved: frames.and_then(|frames| output.reserve(&frames)),
             options,
             output,
-        );
+            keep,
+            busy: self.busy.clone(),
+        };
+        let entry = self.queue.push(Item::Image(place, None))?;
+        let job = job(self.queue.clone(), entry, task);
         match (ahead_of, self.registration()) {
             (Some(epoch), Some(registration)) => ahead.spawn(registration.coordinator(), epoch, job),
             _ => workers.spawn(Class::new(Urgency::Demanded, workers::Stage::Decode), job),
@@ -465,6 +505,7 @@ impl ObjectSubclass for EpochDecode {
         Self {
             settings: Mutex::default(),
             stats: Mutex::default(),
+            busy: Arc::default(),
             sink_pad,
             src_pad,
             queue: Arc::default(),
@@ -489,6 +530,14 @@ impl ObjectImpl for EpochDecode {
 impl GstObjectImpl for EpochDecode {}
 
 impl ElementImpl for EpochDecode {
+    /// A fault is listed when it is told: of an epoch that is prepared, that is when somebody asks for it.
+    fn post_message(&self, message: gst::Message) -> bool {
+        if let Some((uri, fault)) = message.structure().and_then(faults::told) {
+            self.set_aside(&uri, &fault);
+        }
+        self.parent_post_message(message)
+    }
+
     fn metadata() -> Option<&'static gst::subclass::ElementMetadata> {
         static METADATA: LazyLock<gst::subclass::ElementMetadata> = LazyLock::new(|| {
             gst::subclass::ElementMetadata::new(

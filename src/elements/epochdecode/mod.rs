@@ -23,6 +23,16 @@
  * image is turned or not so that it has the annotated size, and is faulty if it never has. Boxes that have no area vanish,
  * counted in `stats`; nothing is cut off.
  *
+ * The message has the `class` of the fault: missing, unreadable, empty, unsupported, truncated, corrupt (no image at all, too),
+ * too-large, mismatch (of the annotated size, with `orientation=match`), or internal where the file is not to blame. `quarantine` is a file for the user: a line of JSON with `uri`, `class` and
+ * `reason` for each file at fault, once, added to what is there; `epochsrc exclude` leaves these files out. A fault that
+ * is not told, in an epoch that is prepared and never asked for, is not listed either.
+ *
+ * With `cache=ram` frames are kept in memory, up to `cache-bytes`, and a sample whose frame is there is not
+ * decoded again in later epochs: its bytes are the same. A frame counts only as long as its file is the same (device, inode, size, times
+ * of modification and change) and frames have the same size and format; a dataset larger than the budget has hits for the
+ * part that fits. Hits and misses are in `stats`. Everything is released when the element stops.
+ *
  * ## Example pipeline
  * |[
  * gst-launch-1.0 epochsrc location=data/photos ! epochdecode threads=2 on-error=skip ! video/x-raw,format=RGB,width=320,height=320 ! fakesink
@@ -33,16 +43,18 @@
  */
 mod ahead;
 mod boxes;
+mod cache;
 mod delivery;
 mod imp;
 mod job;
 mod output;
+mod quarantine;
 mod queue;
 mod settings;
 
 use glib::prelude::*;
 
-pub use settings::{Fit, Interpolation, Orientation, Truncated};
+pub use settings::{CacheMode, Fit, Interpolation, Orientation, Truncated};
 
 glib::wrapper! {
     /// The element `epochdecode`.

@@ -87,13 +87,18 @@ impl Output {
         (self.format, size)
     }
 
-    /// The place in `frames` of the next frame in the order of delivery; with `begins` it is the first of a batch. Without one,
-    /// [`frame`](Self::frame) makes it when it is decoded: the bytes are the same, the packer copies once more.
-    pub fn reserve(&self, frames: &FrameAllocator, begins: bool) -> Option<gst::Buffer> {
-        let (info, _) = self.fixed.as_ref()?;
-        if begins {
-            frames.begin_batch();
+    /// Whether frames are made as one that `info` describes was.
+    pub fn makes(&self, info: &gst_video::VideoInfo) -> bool {
+        match &self.fixed {
+            Some((fixed, _)) => fixed == info,
+            None => info.format() == self.format && info.fps() == self.framerate,
         }
+    }
+
+    /// The place in `frames` of the next frame in the order of delivery. Without one, [`frame`](Self::frame) makes it when it is
+    /// decoded: the bytes are the same, the packer copies once more.
+    pub fn reserve(&self, frames: &FrameAllocator) -> Option<gst::Buffer> {
+        let (info, _) = self.fixed.as_ref()?;
         let memory = frames.alloc(info.size(), None).ok()?;
         let mut frame = gst::Buffer::new();
         frame.make_mut().append_memory(memory);

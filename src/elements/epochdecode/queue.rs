@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use super::super::faults::Place;
+use super::super::faults::{Fault, Place};
 use super::job::Decoded;
 
 /// What waits in the queue.
@@ -14,7 +14,7 @@ pub(super) enum Item {
     /// A serialized event.
     Event(gst::Event),
     /// An image; `None` while its job has not finished.
-    Image(Box<Place>, Option<Result<Decoded, String>>),
+    Image(Box<Place>, Option<Result<Decoded, Fault>>),
 }
 
 /// The queue; see the [module](self).
@@ -134,7 +134,7 @@ impl Queue {
     }
 
     /// Hands in the result of a job.
-    pub fn finish(&self, number: u64, decoded: Result<Decoded, String>) {
+    pub fn finish(&self, number: u64, decoded: Result<Decoded, Fault>) {
         let mut state = self.lock();
         let index = number
             .checked_sub(state.first)

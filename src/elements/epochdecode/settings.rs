@@ -1,4 +1,7 @@
+use std::path::PathBuf;
+
 use super::super::faults::OnError;
+use super::cache::Cache;
 use crate::decode;
 
 /// How an image is fitted into the frame.
@@ -114,6 +117,22 @@ impl From<Truncated> for decode::Truncated {
     }
 }
 
+/// Whether frames are kept from epoch to epoch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, glib::Enum)]
+#[enum_type(name = "GstEpochDecodeCache")]
+pub enum CacheMode {
+    /// Each epoch decodes its images.
+    #[default]
+    #[enum_value(name = "Off: decode in every epoch", nick = "off")]
+    Off,
+    /// They are kept in memory.
+    #[enum_value(name = "RAM: keep frames in memory, up to cache-bytes", nick = "ram")]
+    Ram,
+}
+
+/// The default of `cache-bytes`, 1 GiB: some 870 frames of 640x640.
+pub(super) const DEFAULT_CACHE_BYTES: u64 = 1 << 30;
+
 /// The properties that a run takes over at its start.
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
@@ -126,6 +145,9 @@ pub(super) struct Settings {
     pub truncated: Truncated,
     pub on_error: OnError,
     pub max_errors: String,
+    pub cache: CacheMode,
+    pub cache_bytes: u64,
+    pub quarantine: Option<PathBuf>,
 }
 
 impl Default for Settings {
@@ -140,11 +162,22 @@ impl Default for Settings {
             truncated: Truncated::default(),
             on_error: OnError::default(),
             max_errors: "-1".to_owned(),
+            cache: CacheMode::default(),
+            cache_bytes: DEFAULT_CACHE_BYTES,
+            quarantine: None,
         }
     }
 }
 
 impl Settings {
+    /// Where frames are kept, if they are.
+    pub fn cache(&self) -> Option<Cache> {
+        match self.cache {
+            CacheMode::Off => None,
+            CacheMode::Ram => Some(Cache::new(self.cache_bytes)),
+        }
+    }
+
     /// What the decoder is told.
     pub fn options(&self) -> decode::DecodeOptions {
         let [_, red, green, blue] = self.pad_color.to_be_bytes();

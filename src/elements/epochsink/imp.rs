@@ -93,7 +93,7 @@ pub struct EpochSink {
     #[property(name = "validation-time", get, set, type = u32, member = validation_time, nick = "Validation time", blurb = "Milliseconds that the validation after each epoch takes, before the next is asked for", mutable_ready)]
     #[property(name = "max-steps", get, set, type = u64, member = max_steps, nick = "Maximum steps", blurb = "After so many batches in all the run ends with EOS (0 = no limit)", mutable_ready)]
     #[property(name = "silent", get, set, type = bool, member = silent, nick = "Silent", blurb = "Print neither progress nor the table of the epochs", mutable_ready)]
-    #[property(name = "report", get, set, type = Option<PathBuf>, member = report, nick = "Report", blurb = "File for a line of JSON a batch and an epoch; a file that is there is replaced", mutable_ready)]
+    #[property(name = "report", get, set, type = Option<PathBuf>, member = report, nick = "Report", blurb = "File for a line of JSON a batch, a faulty sample and an epoch; a file that is there is replaced", mutable_ready)]
     settings: Mutex<Settings>,
     #[property(name = "stats", get = Self::stats, type = Statistics, nick = "Statistics", blurb = "Batches, samples, epochs; nanoseconds waited for input, spent in steps, and of the last wait at a boundary")]
     stats: Mutex<Stats>,
@@ -137,6 +137,9 @@ impl EpochSink {
         let coordinator = coordinator::find(&self.sink_pad()?)?;
         coordinator.set_step_bound(lock(&self.settings).max_steps > 0);
         let registration = coordinator.register_consumer();
+        if registration.is_some() {
+            coordinator.keep_faults(lock(&self.settings).report.is_some());
+        }
         if registration.is_none() {
             gst::element_imp_error!(
                 self,
@@ -183,6 +186,9 @@ impl EpochSink {
     /// Ends a run.
     fn finish(&self) {
         let session = lock(&self.session).take();
+        if let Some(registration) = session.as_ref().and_then(|session| session.registration.as_ref()) {
+            registration.coordinator().keep_faults(false);
+        }
         if let Some(progress) = session.as_ref().and_then(|session| session.progress.as_ref()) {
             progress.finish();
         }
@@ -412,8 +418,15 @@ impl EpochSink {
         }
         session.epochs.push(epoch);
         lock(&self.stats).epochs += 1;
+        let faults = session
+            .registration
+            .as_ref()
+            .map_or_else(Vec::new, |registration| {
+                registration.coordinator().take_faults(epoch.epoch)
+            });
         if let Some(report) = &mut session.report {
-            let result = report.epoch(&epoch);
+            let faults = faults.iter().filter_map(|message| message.structure());
+            let result = report.faults(faults).and_then(|()| report.epoch(&epoch));
             self.written(session, result);
         }
     }

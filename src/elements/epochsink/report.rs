@@ -1,4 +1,4 @@
-//! The report: one line of JSON for each batch and each epoch.
+//! The report: one line of JSON for each batch, and at the end of an epoch for each of its faulty samples and for itself.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -35,6 +35,15 @@ enum Line<'a> {
         wait_ns: u64,
         /// Null where there is no epochsrc.
         state: Option<serde_json::Value>,
+    },
+    Fault {
+        epoch: u64,
+        index: u64,
+        dataset_index: u64,
+        uri: &'a str,
+        class: &'a str,
+        reason: &'a str,
+        action: &'a str,
     },
     Epoch {
         epoch: u64,
@@ -87,6 +96,24 @@ impl Report {
             wait_ns: nanoseconds(wait),
             state: serde_json::from_str(&batch.state).ok(),
         })
+    }
+
+    /// Adds faulty samples, as their `epochfeed-fault` messages tell of them.
+    pub fn faults<'a>(&mut self, told: impl Iterator<Item = &'a gst::StructureRef>) -> io::Result<()> {
+        for said in told {
+            let number = |name| said.get(name).unwrap_or_default();
+            let text = |name| said.get(name).unwrap_or_default();
+            self.line(&Line::Fault {
+                epoch: number("epoch"),
+                index: number("index"),
+                dataset_index: number("dataset-index"),
+                uri: text("uri"),
+                class: text("class"),
+                reason: text("reason"),
+                action: text("action"),
+            })?;
+        }
+        Ok(())
     }
 
     /// Adds an epoch.

@@ -80,7 +80,7 @@ pub struct EpochSrc {
     #[property(name = "world-size", get, set, type = u32, member = world_size, minimum = 1, default = 1, nick = "World size", blurb = "Number of ranks that share each epoch", mutable_ready)]
     #[property(name = "samples-per-epoch", get, set, type = u64, member = samples_per_epoch, nick = "Samples per epoch", blurb = "Only the first so many samples of each order, over all ranks (0 = all)", mutable_ready)]
     #[property(name = "uneven", get, set, type = Uneven, member = uneven, nick = "Uneven", blurb = "What is done where ranks do not divide the samples equally", mutable_ready, builder(Uneven::default()))]
-    #[property(name = "io-depth", get, set, type = u32, member = io_depth, minimum = 1, maximum = 1024, default = 32, nick = "I/O depth", blurb = "How many files are opened ahead for the kernel to read", mutable_ready)]
+    #[property(name = "io-depth", get, set, type = u32, member = io_depth, minimum = 1, maximum = 1024, default = 32, nick = "I/O depth", blurb = "How many files are read at a time, ahead of the epoch, where storage is slow", mutable_ready)]
     #[property(name = "framerate", get, set, type = gst::Fraction, member = framerate, minimum = gst::Fraction::new(1, i32::MAX), maximum = gst::Fraction::new(i32::MAX, 1), default = gst::Fraction::new(30, 1), nick = "Frame rate", blurb = "Nominal samples per second, for time stamps", mutable_ready)]
     #[property(name = "auto-advance", get, set = Self::set_auto_advance, type = bool, member = auto_advance, default = true, nick = "Auto-advance", blurb = "Go on to the next epoch without being asked, where no epochsink or application asks", mutable_playing)]
     #[property(name = "state-location", get, set, type = Option<std::path::PathBuf>, member = state_location, nick = "State location", blurb = "File the state is loaded from at the start and saved to whenever a batch has been consumed", mutable_ready)]
@@ -96,6 +96,7 @@ pub struct EpochSrc {
     #[property(name = "out-of-image", get, set, type = OutOfImage, member = out_of_image, nick = "Out of image", blurb = "What is done with boxes that reach out of their image", mutable_ready, builder(OutOfImage::default()))]
     #[property(name = "strict", get, set, type = bool, member = strict, default = false, nick = "Strict", blurb = "What the checks find wrong with the dataset is an error", mutable_ready)]
     #[property(name = "on-change", get, set, type = OnChange, member = on_change, nick = "On change", blurb = "What is done where the state is of another dataset than the one that is there", mutable_ready, builder(OnChange::default()))]
+    #[property(name = "exclude", get, set, type = Option<std::path::PathBuf>, member = exclude, nick = "Exclude", blurb = "List of files that are left out of the dataset before the order is drawn: one that epochdecode quarantine wrote, or one path a line", mutable_ready)]
     settings: Mutex<Settings>,
     #[property(name = "state", get = Self::state, set = Self::set_state, type = Option<String>, nick = "State", blurb = "Where the consumer is, as JSON; set it to resume there, or to the empty string to start over", mutable_ready)]
     /// `state` was set to start over: the file is not loaded at the next start.
@@ -279,6 +280,7 @@ impl EpochSrc {
         let mut fields = gst::Structure::builder("epochfeed-dataset")
             .field("location", dataset.location().to_string_lossy().as_ref())
             .field("samples", dataset.len())
+            .field("excluded", dataset.excluded())
             .field("fingerprint", dataset.fingerprint())
             .field("boxes", checks.boxes)
             .field("classes", gst::Array::new(dataset.class_names()))

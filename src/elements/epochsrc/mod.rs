@@ -22,6 +22,9 @@
  * A state knows the dataset that it was made with, boxes included. With `on-change=restart`, a run that is given one of
  * a dataset that has changed since begins the state's epoch again instead of refusing it, and warns.
  *
+ * Where files have to be waited for, up to `io-depth` are read at a time, ahead of those that are asked for and within the
+ * epoch; where they come at once (from the page cache) one after the other. At most 256 MiB are read ahead, or one file.
+ *
  * Between two epochs the element waits until the next one is asked for: by epochsink or an application's feed when
  * there is one, by the action signal `next-epoch`, or, with `auto-advance`, by itself. The end of an epoch is a
  * SEGMENT_DONE event; EOS comes after the last epoch only.
@@ -29,6 +32,10 @@
  * With `reload` the location is read again before each epoch, so that files may come and go between epochs. The epoch
  * that runs keeps the listing that it was drawn from; a state inside an epoch names it, and a run can resume there only
  * as long as the dataset is the same. `epochbuffer prefetch=complete` prepares nothing then.
+ *
+ * `exclude` names a list of files that are left out before the order is drawn, such as epochdecode's `quarantine` file: lines of JSON with
+ * a `uri`, or paths. How many they were is in the message `epochfeed-dataset`. What is left is a dataset of its own: its indices
+ * and its fingerprint are others, so that a state from before is refused. With `reload` the list is read again, too.
  *
  * A run that resumes in the middle of an epoch reads some of the samples before that place again, where something
  * downstream has to repeat them: the last one, which may stand in for a faulty one, and the epoch's first ones for
@@ -51,6 +58,7 @@
  * ]| Half of a class-per-folder set; `-m` shows the message `epochfeed-dataset` with what the checks found. COCO's validation
  * images would be `location=annotations/instances_val2017.json root=val2017`.
  */
+mod ahead;
 mod dataset;
 mod imp;
 mod reader;

@@ -1,12 +1,11 @@
 use std::collections::VecDeque;
 
-use crate::dataset::{Dataset, OpenSample, ReadError};
+use super::ahead::{Ahead, Content};
+use crate::dataset::Dataset;
 use crate::sampler::{Order, Receipt, Sampler, Slot};
 
-/// Draws epoch after epoch and reads its files in order, some of them opened ahead.
-///
-/// Opening a file ahead asks the kernel to read it, so that the disk works on `io_depth` files while one is
-/// waited for; nothing is opened beyond the end of the epoch.
+/// Draws epoch after epoch and reads its files in order, some of them ahead: `io_depth` at a time where storage is slow.
+/// Nothing is opened beyond the end of the epoch.
 pub(super) struct Reader {
     pub dataset: Dataset,
     pub sampler: Sampler,
@@ -16,8 +15,9 @@ pub(super) struct Reader {
     position: u64,
     /// The epoch is taken to its end; false once the consumer has broken it off.
     exhausted: bool,
-    /// Files of the slots from `position` on.
-    ahead: VecDeque<(Slot, OpenSample)>,
+    /// The slots from `position` on whose files are read ahead.
+    slots: VecDeque<Slot>,
+    ahead: Ahead,
     io_depth: usize,
 }
 
@@ -26,7 +26,7 @@ pub(super) struct Read {
     /// Position in this rank's order.
     pub position: u64,
     pub slot: Slot,
-    pub content: Result<Vec<u8>, ReadError>,
+    pub content: Content,
 }
 
 impl Reader {
@@ -40,7 +40,8 @@ impl Reader {
             order,
             position,
             exhausted: true,
-            ahead: VecDeque::new(),
+            slots: VecDeque::new(),
+            ahead: Ahead::new(io_depth),
             io_depth: io_depth.max(1),
         }
     }
@@ -68,20 +69,25 @@ impl Reader {
 
     /// Reads the next slot; `None` at the end of the epoch.
     pub fn next(&mut self) -> Option<Read> {
-        while self.ahead.len() < self.io_depth {
-            let Some(slot) = self.order.slot(self.position + self.ahead.len() as u64) else {
+        while self.slots.len() < self.io_depth {
+            let Some(slot) = self.order.slot(self.position + self.slots.len() as u64) else {
                 break;
             };
-            self.ahead
-                .push_back((slot, self.dataset.open_ahead(slot.dataset_index)));
+            self.slots.push_back(slot);
+            self.ahead.push(&self.dataset, slot.dataset_index);
         }
-        let (slot, file) = self.ahead.pop_front()?;
+        let slot = self.slots.pop_front()?;
+        let content = match self.ahead.pop()? {
+            // It was read ahead of time; what counts is the file when it is needed.
+            Err(_) => self.read_now(slot),
+            content => content,
+        };
         let position = self.position;
         self.position += 1;
         Some(Read {
             position,
             slot,
-            content: file.read(),
+            content,
         })
     }
 
@@ -90,14 +96,24 @@ impl Reader {
         Read {
             position,
             slot,
-            content: self.dataset.open_ahead(slot.dataset_index).read(),
+            content: self.read_now(slot),
         }
+    }
+
+    fn read_now(&self, slot: Slot) -> Content {
+        self.dataset.open_ahead(slot.dataset_index).read_version()
+    }
+
+    /// Forgets what is read ahead.
+    fn forget(&mut self) {
+        self.slots.clear();
+        self.ahead.clear();
     }
 
     /// Leaves out what comes before `position`.
     pub fn skip_to(&mut self, position: u64) {
         self.position = position;
-        self.ahead.clear();
+        self.forget();
     }
 
     /// Draws the epoch from `dataset` instead, at its start.
@@ -105,7 +121,7 @@ impl Reader {
         self.order = sampler.draw(&self.receipt);
         (self.dataset, self.sampler) = (dataset, sampler);
         self.position = 0;
-        self.ahead.clear();
+        self.forget();
     }
 
     /// Starts at `position` of the epoch of `receipt`, of which nothing is opened yet. `exhausted` says whether the epoch
@@ -115,7 +131,7 @@ impl Reader {
         self.order = self.sampler.draw(&receipt);
         self.receipt = receipt;
         self.position = position.min(self.order.len());
-        self.ahead.clear();
+        self.forget();
     }
 
     /// Goes on to the next epoch, of which nothing is opened yet.
@@ -124,6 +140,6 @@ impl Reader {
         self.exhausted = true;
         self.order = self.sampler.draw(&self.receipt);
         self.position = 0;
-        self.ahead.clear();
+        self.forget();
     }
 }

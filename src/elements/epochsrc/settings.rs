@@ -95,6 +95,7 @@ pub(super) struct Settings {
     pub out_of_image: OutOfImage,
     pub strict: bool,
     pub on_change: OnChange,
+    pub exclude: Option<PathBuf>,
 }
 
 impl Default for Settings {
@@ -124,6 +125,7 @@ impl Default for Settings {
             out_of_image: OutOfImage::default(),
             strict: false,
             on_change: OnChange::default(),
+            exclude: None,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::dataset::OnChange;
 use super::settings::Settings;
-use crate::dataset::{Dataset, DatasetError, parse_location};
+use crate::dataset::{Dataset, DatasetError, Exclusions, parse_location};
 use crate::sampler::{Receipt, Sampler, SamplerConfig, SamplerError, State, StateError};
 
 /// Why there is nothing to draw from.
@@ -15,6 +15,8 @@ pub(super) enum OpenError {
     #[error("root: {0}")]
     Root(DatasetError),
     #[error("{0}")]
+    Exclude(DatasetError),
+    #[error("{0}")]
     Sampler(#[from] SamplerError),
 }
 
@@ -25,6 +27,11 @@ impl From<OpenError> for gst::ErrorMessage {
                 gst::ResourceError::OpenRead,
                 ("{error}"),
                 ["location={location:?}"]
+            ),
+            OpenError::Exclude(_) => gst::error_msg!(
+                gst::ResourceError::OpenRead,
+                ("{error}"),
+                ["Correct the list that exclude names, or unset exclude"]
             ),
             OpenError::NoLocation | OpenError::Root(_) | OpenError::Sampler(_) => {
                 gst::error_msg!(gst::ResourceError::Settings, ("{error}"))
@@ -47,6 +54,12 @@ pub(super) fn open(settings: &Settings) -> Result<(Dataset, Sampler), OpenError>
             error,
             location: location.to_owned(),
         })?;
+    let dataset = match &settings.exclude {
+        Some(list) => Exclusions::read(list)
+            .and_then(|exclusions| dataset.without(&exclusions))
+            .map_err(OpenError::Exclude)?,
+        None => dataset,
+    };
     let sampler = Sampler::new(settings.sampler_config(dataset.len()))?;
     Ok((dataset, sampler))
 }

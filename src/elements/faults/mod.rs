@@ -1,9 +1,11 @@
 //! What happens to a sample that cannot be used: the policy, its limit, and the replacement.
 
+mod fault;
 mod limit;
 mod place;
 mod resolver;
 
+pub use fault::{Class, ClassError, Fault};
 pub use limit::{Limit, LimitError};
 pub use place::Place;
 pub use resolver::{Outcome, Resolver};
@@ -52,15 +54,19 @@ impl OnError {
 pub const SKIP_IS_REPLACE: &str =
     "With several ranks on-error=skip acts as replace, so that they stay equally long";
 
+/// The name of the element message about a sample that cannot be used.
+pub const FAULT: &str = "epochfeed-fault";
+
 /// The element message `epochfeed-fault` about one sample.
-pub fn message(element: &gst::Element, sample: &SampleMeta, reason: &str, action: OnError) -> gst::Message {
+pub fn message(element: &gst::Element, sample: &SampleMeta, fault: &Fault, action: OnError) -> gst::Message {
     gst::message::Element::builder(
-        gst::Structure::builder("epochfeed-fault")
+        gst::Structure::builder(FAULT)
             .field("uri", &sample.uri)
             .field("dataset-index", sample.dataset_index)
             .field("epoch", sample.epoch)
             .field("index", sample.index)
-            .field("reason", reason)
+            .field("class", fault.class.as_str())
+            .field("reason", &fault.reason)
             .field("action", action.nick())
             .build(),
     )
@@ -81,6 +87,16 @@ pub fn annotation_message(element: &gst::Element, sample: &SampleMeta, reason: &
     )
     .src(element)
     .build()
+}
+
+/// The file's URI and the fault that a [`message`] tells of; `None` for other messages.
+pub fn told(said: &gst::StructureRef) -> Option<(String, Fault)> {
+    if said.name() != FAULT {
+        return None;
+    }
+    let class = said.get::<&str>("class").ok()?.parse().ok()?;
+    let fault = Fault::new(class, said.get::<&str>("reason").ok()?);
+    Some((said.get("uri").ok()?, fault))
 }
 
 /// How errors and warnings name a sample: its place in the dataset and its file.

@@ -22,6 +22,11 @@ pub struct Place {
 }
 
 impl Place {
+    /// Width and height of the image as its annotation says, if it does.
+    pub fn annotated(&self) -> Option<(u32, u32)> {
+        self.boxes.as_ref()?.size
+    }
+
     /// The place of `buffer`, the `number`-th of its stream.
     pub fn of(buffer: &gst::BufferRef, number: u64) -> Self {
         let sample = SampleMeta::get(buffer);

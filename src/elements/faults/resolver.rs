@@ -110,6 +110,7 @@ impl<T: Clone> Resolver<T> {
         sample.replaced_from = i64::try_from(sample.dataset_index).unwrap_or(i64::MAX);
         sample.dataset_index = by.sample.dataset_index;
         sample.uri.clone_from(&by.sample.uri);
+        sample.file_version = by.sample.file_version;
         (sample.source_width, sample.source_height) = (by.sample.source_width, by.sample.source_height);
         faulty.boxes.clone_from(&by.boxes);
         sample.fault = None;

@@ -50,6 +50,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use glib::prelude::*;
 
+    use super::super::faults::{Class, Fault};
     use super::*;
     use crate::dataset::{BoxFormat, Target};
 
@@ -66,13 +67,14 @@ mod tests {
             index: 4,
             dataset_index: u64::MAX,
             uri: "file:///a%FF%0A.jpg".into(),
+            file_version: 9,
             seed: 1 << 63,
             recipe: 7,
             prepared: true,
             again: true,
             pad: true,
             replaced_from: 5,
-            fault: Some("empty file".into()),
+            fault: Some(Fault::new(Class::Empty, "empty file")),
             skipped: 6,
             replaced: 2,
             source_width: 640,

@@ -1,3 +1,4 @@
+use super::super::faults::{Class, Fault};
 use super::{read, write};
 
 /// `epochfeed-sample`: which sample of which epoch a buffer is.
@@ -11,6 +12,9 @@ pub struct SampleMeta {
     pub dataset_index: u64,
     /// `file://` URI, percent-encoded: paths are bytes.
     pub uri: String,
+    /// Which version of the file was read: a number that changes with the file, 0 where it is not known. It says something
+    /// within one process only.
+    pub file_version: u64,
     /// The seed of the order and of the gains.
     pub seed: u64,
     /// Hash of everything the pixels depend on besides the sample itself.
@@ -25,7 +29,7 @@ pub struct SampleMeta {
     /// Index in the dataset of the faulty sample whose place this one takes, or -1.
     pub replaced_from: i64,
     /// Why the sample cannot be used; such a buffer is empty and has the GAP flag.
-    pub fault: Option<String>,
+    pub fault: Option<Fault>,
     /// How many samples of the epoch were skipped (or replaced) up to and including this one.
     pub skipped: u64,
     /// How many of those were replaced.
@@ -53,13 +57,23 @@ impl SampleMeta {
             index: fields.get("index").ok()?,
             dataset_index: fields.get("dataset-index").ok()?,
             uri: fields.get("uri").ok()?,
+            // An application that stamps buffers by itself need not know the field.
+            file_version: fields.get("file-version").unwrap_or(0),
             seed: fields.get("seed").ok()?,
             recipe: fields.get("recipe").ok()?,
             prepared: fields.get("prepared").ok()?,
             again: fields.get("again").ok()?,
             pad: fields.get("pad").ok()?,
             replaced_from: fields.get("replaced-from").ok()?,
-            fault: fields.get("fault").ok(),
+            fault: fields.get("fault").ok().map(|reason| Fault {
+                // Whoever stamps buffers by himself need not know the classes.
+                class: fields
+                    .get::<&str>("fault-class")
+                    .ok()
+                    .and_then(|class| class.parse().ok())
+                    .unwrap_or(Class::Unreadable),
+                reason,
+            }),
             skipped: fields.get("skipped").ok()?,
             replaced: fields.get("replaced").ok()?,
             source_width: fields.get("source-width").ok()?,
@@ -79,6 +93,7 @@ impl SampleMeta {
         fields.set("index", self.index);
         fields.set("dataset-index", self.dataset_index);
         fields.set("uri", &self.uri);
+        fields.set("file-version", self.file_version);
         fields.set("seed", self.seed);
         fields.set("recipe", self.recipe);
         fields.set("prepared", self.prepared);
@@ -86,8 +101,11 @@ impl SampleMeta {
         fields.set("pad", self.pad);
         fields.set("replaced-from", self.replaced_from);
         match &self.fault {
-            Some(fault) => fields.set("fault", fault),
-            None => fields.remove_field("fault"),
+            Some(fault) => {
+                fields.set("fault", &fault.reason);
+                fields.set("fault-class", fault.class.as_str());
+            }
+            None => fields.remove_fields(["fault", "fault-class"]),
         }
         fields.set("skipped", self.skipped);
         fields.set("replaced", self.replaced);

@@ -9,7 +9,7 @@ use gst_base::prelude::*;
 
 use super::super::super::coordinator::{Failure, Go, Stage, Taken};
 use super::super::super::epoch_end::EpochEnd;
-use super::super::super::faults::{self, OnError, Place};
+use super::super::super::faults::{self, Fault, OnError, Place};
 use super::super::super::meta::{BoxesMeta, SampleMeta};
 use super::super::super::util::{lock, nanoseconds_since};
 use super::super::reader::Read;
@@ -133,6 +133,7 @@ impl EpochSrc {
             index: position,
             dataset_index: slot.dataset_index,
             uri: run.reader.dataset.uri(slot.dataset_index).unwrap_or_default(),
+            file_version: content.as_ref().map_or(0, |(_, version)| version.number()),
             seed: run.reader.sampler.config().seed,
             recipe,
             prepared: !self.coordinator.is_requested(run.reader.epoch()),
@@ -157,16 +158,13 @@ impl EpochSrc {
             duration: Some(duration),
             offset: position,
         };
-        let content = content
-            .map_err(|error| error.to_string())
-            .and_then(|content| match sniff(&content) {
-                Sniffed::Supported(format) => Ok((format, content)),
-                Sniffed::Unsupported(name) => Err(format!(
-                    "unsupported format: {name}; JPEG, PNG, WebP and BMP are read"
-                )),
-                Sniffed::Empty => Err("the file is empty".to_owned()),
-                Sniffed::Unknown => Err("not an image: its first bytes are of no known format".to_owned()),
-            });
+        let content = content.map_err(Fault::from).and_then(|(content, _)| {
+            let sniffed = sniff(&content);
+            match (sniffed, Fault::sniffed(sniffed)) {
+                (Sniffed::Supported(format), None) => Ok((format, content)),
+                (_, fault) => Err(fault.unwrap_or_else(|| Fault::internal("no format"))),
+            }
+        });
         {
             let mut stats = lock(&self.stats);
             stats.wait_input += nanoseconds_since(start);
@@ -191,9 +189,9 @@ impl EpochSrc {
                 }
                 Ok(())
             }
-            Err(reason) if self.coordinator.has(Stage::Decode) => {
-                gst::debug!(CAT, imp = self, "{}: {reason}", faults::describe(&place.sample));
-                place.sample.fault = Some(reason);
+            Err(fault) if self.coordinator.has(Stage::Decode) => {
+                gst::debug!(CAT, imp = self, "{}: {fault}", faults::describe(&place.sample));
+                place.sample.fault = Some(fault);
                 run.ready.push_back((
                     place,
                     Encoded {
@@ -203,7 +201,7 @@ impl EpochSrc {
                 ));
                 Ok(())
             }
-            Err(reason) => self.apply_own_policy(run, place, &reason),
+            Err(fault) => self.apply_own_policy(run, place, &fault),
         }
     }
 
@@ -219,13 +217,13 @@ impl EpochSrc {
     }
 
     /// What is done about a fault where no epochdecode follows.
-    fn apply_own_policy(&self, run: &mut Run, place: Place, reason: &str) -> Result<(), gst::FlowError> {
+    fn apply_own_policy(&self, run: &mut Run, place: Place, fault: &Fault) -> Result<(), gst::FlowError> {
         if run.on_error != lock(&self.settings).on_error && !std::mem::replace(&mut run.announced, true) {
             gst::element_imp_info!(self, gst::ResourceError::Read, ["{}", faults::SKIP_IS_REPLACE]);
         }
         let sample = &place.sample;
         if run.on_error == OnError::Fail {
-            let message = format!("Cannot use {}: {reason}", faults::describe(sample));
+            let message = format!("Cannot use {}: {fault}", faults::describe(sample));
             return self.fail(
                 sample.epoch,
                 message,
@@ -234,7 +232,7 @@ impl EpochSrc {
         }
         if !sample.again {
             let element = self.obj();
-            let message = faults::message(element.upcast_ref(), sample, reason, run.on_error);
+            let message = faults::message(element.upcast_ref(), sample, fault, run.on_error);
             self.coordinator.post(sample.epoch, element.upcast_ref(), message);
         }
         let mut out = Vec::new();

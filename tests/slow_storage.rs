@@ -1,0 +1,128 @@
+//! Storage where each read takes 20 ms: `io-depth` reads are in flight, so that the decoder does not starve.
+//!
+//! The delay is made by a few lines of C in front of the C library's `read` (tests/data/slow_read.c), which needs no right that
+//! a container might withhold.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod common;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use common::alone::alone_under;
+use common::{Pipeline, copy_photos, figure, location, scratch};
+use gst::prelude::*;
+
+/// Milliseconds that a read takes.
+const DELAY: u64 = 20;
+const LIMIT: Duration = Duration::from_secs(60);
+const PHOTOS: usize = 40;
+/// Where the images are.
+const FOLDER: &str = "SLOW_FOLDER";
+
+/// A folder of photographs, and the environment in which each read there is slow.
+fn slow_photos() -> (tempfile::TempDir, Vec<(&'static str, String)>) {
+    let folder = scratch();
+    copy_photos(folder.path(), PHOTOS);
+    let library = folder.path().join("slow_read.so");
+    let made = Command::new("cc")
+        .args(["-O1", "-shared", "-fPIC", "-o"])
+        .arg(&library)
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/slow_read.c"))
+        .arg("-ldl")
+        .status()
+        .unwrap();
+    assert!(made.success());
+    let text = |path: &Path| path.to_str().unwrap().to_owned();
+    let variables = vec![
+        ("LD_PRELOAD", text(&library)),
+        (FOLDER, text(folder.path())),
+        ("SLOW_MS", DELAY.to_string()),
+    ];
+    (folder, variables)
+}
+
+/// The folder in which reads are slow.
+fn slow_folder() -> PathBuf {
+    PathBuf::from(std::env::var_os(FOLDER).unwrap())
+}
+
+/// A list `name` in the slow folder that names each photograph in `folder` so many times.
+fn list(name: &str, folder: &Path, times: usize) -> PathBuf {
+    let entries = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let names: Vec<_> = entries
+        .map(|path| path.into_os_string().into_string().unwrap())
+        .filter(|name| name.ends_with(".jpg"))
+        .collect();
+    assert!(names.len() >= PHOTOS);
+    let list = slow_folder().join(name);
+    std::fs::write(&list, vec![names[..PHOTOS].join("\n"); times].join("\n")).unwrap();
+    list
+}
+
+/// What a run takes, the decoder's statistics, and the source's.
+fn run(list: &Path, source: &str, decode: &str, side: u32) -> (Duration, [gst::Structure; 2]) {
+    let pipeline = Pipeline::new(&format!(
+        "epochsrc name=source location={} {source} ! epochdecode name=decode {decode} \
+         ! video/x-raw,width={side},height={side} ! fakesink sync=false",
+        location(list)
+    ));
+    let start = Instant::now();
+    pipeline.set(gst::State::Playing);
+    pipeline.wait_eos();
+    let wall = start.elapsed();
+    let stats = ["decode", "source"].map(|name| pipeline.element(name).property("stats"));
+    (wall, stats)
+}
+
+/// The share of time that each of two decode threads works, and that the source waits for files.
+fn shares(list: &Path) -> [f64; 2] {
+    let (wall, [decoder, source]) = run(list, "io-depth=64", "threads=2", 1280);
+    let share = |nanoseconds: u64, of: f64| nanoseconds as f64 / 1e9 / of / wall.as_secs_f64();
+    [
+        share(decoder.get("decode-ns").unwrap(), 2.0),
+        share(source.get("wait-input-ns").unwrap(), 1.0),
+    ]
+}
+
+/// Busy is what two threads are without any delay: on a machine that does other things, too, that is less than all the time.
+#[test]
+fn two_decoders_are_busy() {
+    alone_under(LIMIT, slow_photos, || {
+        let times = 20;
+        let photos = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/photos");
+        let fast = list("fast.txt", &photos, times);
+        let slow = list("slow.txt", &slow_folder(), times);
+        // In turn, because the machine's load changes; the better one of each.
+        let rounds = [(); 3].map(|()| (shares(&fast), shares(&slow)));
+        let best = |of: fn(&([f64; 2], [f64; 2])) -> f64| rounds.iter().map(of).fold(0.0, f64::max);
+        let (without, with) = (best(|round| round.0[0]), best(|round| round.1[0]));
+        let waits = rounds.iter().map(|round| round.1[1]).fold(1.0, f64::min);
+        figure(format_args!(
+            "{} files, {DELAY} ms a read, io-depth=64: two decode threads busy for {:.1} % of the time, without a delay for \
+             {:.1} %; files are waited for {:.1} % of the time",
+            times * PHOTOS,
+            with * 100.0,
+            without * 100.0,
+            waits * 100.0
+        ));
+        assert!(with >= 0.9 * without, "{rounds:?}");
+        assert!(waits < 0.1, "{rounds:?}");
+    });
+}
+
+/// Without reading ahead each file is waited for, once: its end takes no read of its own.
+#[test]
+fn each_file_takes_one_read() {
+    alone_under(LIMIT, slow_photos, || {
+        let list = list("list.txt", &slow_folder(), 1);
+        let (wall, _) = run(&list, "io-depth=1", "", 16);
+        let one = Duration::from_millis(DELAY) * PHOTOS as u32;
+        assert!(wall > one, "{wall:?}: the delay has no effect");
+        assert!(wall < one * 2, "{wall:?}");
+    });
+}
