@@ -141,7 +141,7 @@ impl Builder {
     }
 
     /// Goes on where `state` says: a [`Batch::state`](super::Batch::state) or a [`Feed::state`]. Everything that decides what follows
-    /// must be as it was (dataset, order, seed, share); batch size, threads and sizes of images may differ.
+    /// must be as it was (dataset, order, seed, share; see also [`on_change`](Builder::on_change)); batch size, threads and sizes of images may differ.
     pub fn resume(mut self, state: impl Into<String>) -> Self {
         self.0.state = Some(state.into());
         self

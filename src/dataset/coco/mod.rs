@@ -211,3 +211,78 @@ fn find_root(json: &Path, coco: &Coco) -> PathBuf {
         .find(|folder| names.iter().any(|name| folder.join(as_path(name)).exists()))
         .unwrap_or_else(|| here.to_owned())
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A small file with something of everything.
+    const SEED: &[u8] = br#"{"info":{"x":[1]},"images":[{"id":2,"file_name":"b/c.jpg","width":10,"height":20},
+        {"id":1,"file_name":"a.jpg"},{"id":1,"file_name":"../x"}],"annotations":[{"id":1,"image_id":2,"category_id":9,
+        "bbox":[1.5,NaN,-3,4e1],"iscrowd":1,"segmentation":[[1,2]]},{"id":1,"image_id":1,"category_id":3,
+        "bbox":[0,0,1,1]}],"categories":[{"id":9,"name":"x"},{"id":3,"name":null}]}"#;
+
+    /// Reads and arranges; what comes out must hold together.
+    fn used(bytes: &[u8]) -> Option<Listing> {
+        let options = Options {
+            crowd: Crowd::Keep,
+            ..Options::default()
+        };
+        let listing = arrange(parse(bytes).ok()?, PathBuf::from("/"), &options).unwrap();
+        let annotations = listing.annotations.as_ref().unwrap();
+        for (path, index) in listing.paths.iter().zip(0..) {
+            assert!(stays_inside(
+                shown(path.as_os_str().as_encoded_bytes()).as_bytes()
+            ));
+            for target in annotations.get(index).unwrap().targets {
+                assert!((target.class as usize) < listing.class_names.len());
+                assert!(target.bbox.iter().all(|number| number.is_finite()));
+            }
+        }
+        assert_eq!(annotations.get(listing.paths.len()), None);
+        Some(listing)
+    }
+
+    proptest! {
+        #[test]
+        fn any_file_is_arranged_or_refused(
+            edits in proptest::collection::vec((0..SEED.len(), any::<u8>(), 0..3_u8), 0..6),
+        ) {
+            let mut bytes = SEED.to_vec();
+            for (at, byte, kind) in edits {
+                let at = at.min(bytes.len().saturating_sub(1));
+                match kind {
+                    0 => bytes[at] = byte,
+                    1 => bytes.insert(at, b"0123456789-eE.\"[]{},:\\"[usize::from(byte) % 22]),
+                    _ => drop(bytes.drain(at..(at + usize::from(byte) % 8).min(bytes.len()))),
+                }
+            }
+            let _ = used(&bytes);
+        }
+    }
+
+    #[test]
+    fn the_seed_itself_is_read() {
+        assert_eq!(used(SEED).unwrap().paths.len(), 2);
+    }
+
+    #[test]
+    fn names_stay_inside_the_root() {
+        for inside in [
+            "a.jpg",
+            "a/b.jpg",
+            "./a.jpg",
+            "a/../b.jpg",
+            "a//b",
+            "..a/b",
+            "a/..",
+        ] {
+            assert_eq!(stays_inside(inside.as_bytes()), inside != "a/..", "{inside}");
+        }
+        for outside in ["", ".", "/", "/a.jpg", "..", "../a.jpg", "a/../../b.jpg", "a\0b"] {
+            assert!(!stays_inside(outside.as_bytes()), "{outside}");
+        }
+    }
+}
