@@ -16,8 +16,8 @@ step() {
 
 step format cargo fmt --all --check
 step clippy cargo clippy --release --locked --workspace --all-targets -- -D warnings
-# The black-box tests load the plugin, which `cargo test` alone does not build.
-step build cargo build --release --locked
+# The black-box tests load the plugin, which `cargo test` alone does not build, nor the examples that have unit tests.
+step build cargo build --release --locked --lib --examples
 
 # A critical or warning of GLib's is a failed test; the user's own registry stays untouched.
 export G_DEBUG=fatal_warnings

@@ -185,7 +185,7 @@ fn a_use_outside_of_the_module_is_found() {
                 "src/cuda/device.rs",
                 "use cudarc::driver::sys;\nuse libloading as l;\n",
             ),
-            ("src/elements/gstcuda.rs", "use libloading::Library;\n"),
+            ("src/elements/gstcuda/library.rs", "use libloading::Library;\n"),
             (
                 "src/elements/clean.rs",
                 "//! cudarc\n/* cudarc */ /// use cudarc::x;\nconst A: &str = \"cudarc\"; const B: char = 'c';\n",
