@@ -123,6 +123,21 @@ fn every_header_byte_at_its_extremes() {
     }
 }
 
+/// Found by fuzzing: sizes that image-webp 0.2.4 believed. The frame of a picture, that of an animation, with and without
+/// alpha, and metadata.
+#[test]
+fn webp_that_claims_more_than_it_has() {
+    let mut scratch = Scratch::default();
+    for file in [
+        &include_bytes!("../fuzz/seeds/decode/claims_frame.webp")[..],
+        include_bytes!("../fuzz/seeds/decode/claims_animated.webp"),
+        include_bytes!("../fuzz/seeds/decode/claims_animated_alpha.webp"),
+        include_bytes!("../fuzz/seeds/decode/claims_exif.webp"),
+    ] {
+        try_everything(file, &mut scratch);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
 

@@ -116,14 +116,15 @@ impl Rules {
         }
         let (left, top) = (left.max(0.0), top.max(0.0));
         let (right, bottom) = (right.min(image_right), bottom.min(image_bottom));
-        if right <= left || bottom <= top {
+        let (width, height) = (right - left, bottom - top);
+        // As it will be kept: what is left may be too little for an f32.
+        if width as f32 <= 0.0 || height as f32 <= 0.0 {
             // A sliver just outside, within the tolerance, has not been counted yet.
             if over <= f64::from(tolerance) {
                 checks.add(Finding::EmptyBox, name);
             }
             return None;
         }
-        let (width, height) = (right - left, bottom - top);
         let clipped = match self.format {
             BoxFormat::CornerPixels => [left, top, width, height],
             BoxFormat::CenterNormalized => [left + width / 2.0, top + height / 2.0, width, height],
@@ -220,6 +221,14 @@ mod tests {
         assert!(close(used[0][0], 0.925) && close(used[0][2], 0.15), "{used:?}");
         assert_eq!(used[1], boxes[1]);
         assert_eq!(checks.count(Finding::OutOfImage), 2);
+    }
+
+    /// Found by fuzzing: half of the smallest number is none.
+    #[test]
+    fn what_is_cut_to_nothing_is_no_box() {
+        let boxes = [[0.5, 0.0, 1.0, f32::from_bits(1)]];
+        let (used, checks) = apply(&policy(OutOfImage::Clip), BoxFormat::CenterNormalized, &boxes);
+        assert_eq!((used.len(), checks.count(Finding::EmptyBox)), (0, 1));
     }
 
     #[test]

@@ -32,6 +32,7 @@ mod pixels;
 mod raster;
 pub mod resize;
 mod sniff;
+mod webp;
 
 pub use self::boxes::{BoxMap, match_orientation};
 pub use self::error::DecodeError;

@@ -11,7 +11,7 @@ use image::error::ImageError;
 use image::{ColorType, ImageDecoder, Limits};
 
 use super::pixels::{PixelsMut, sized};
-use super::{ChannelOrder, DecodeError, Format, Header, Job, Outcome, Truncated, orient};
+use super::{ChannelOrder, DecodeError, Format, Header, Job, Outcome, Truncated, orient, webp};
 
 /// What the decoder may allocate besides pixels: tables, text and profile chunks.
 const OVERHEAD: u64 = 64 << 20;
@@ -23,12 +23,9 @@ pub(super) fn probe(format: Format, bytes: &[u8]) -> Result<Header, DecodeError>
     }
     let failed = |error| failure(format, bytes, error);
     let (size, orientation) = if format == Format::Webp {
-        let mut decoder = WebPDecoder::new(Cursor::new(bytes)).map_err(failed)?;
+        let size = WebPDecoder::new(Cursor::new(bytes)).map_err(failed)?.dimensions();
         // EXIF lies behind the pixels; in a cut file it is missing, which the pixels will tell better.
-        let orientation = decoder
-            .orientation()
-            .map_or(1, image::metadata::Orientation::to_exif);
-        (decoder.dimensions(), orientation)
+        (size, webp::look_through(bytes, size)?)
     } else {
         (
             BmpDecoder::new(Cursor::new(bytes)).map_err(failed)?.dimensions(),
