@@ -12,6 +12,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use common::alone::alone_under;
+use common::wait::until;
 use common::{Pipeline, copy_photos, figure, location, scratch};
 use gst::prelude::*;
 
@@ -21,11 +22,16 @@ const LIMIT: Duration = Duration::from_secs(60);
 const PHOTOS: usize = 40;
 /// Where the images are.
 const FOLDER: &str = "SLOW_FOLDER";
+/// Where reads take so long that they might as well never end.
+const GONE: &str = "GONE_FOLDER";
 
-/// A folder of photographs, and the environment in which each read there is slow.
+/// A folder of photographs, and the environment in which each read there is slow; and its part that nothing comes from.
 fn slow_photos() -> (tempfile::TempDir, Vec<(&'static str, String)>) {
     let folder = scratch();
     copy_photos(folder.path(), PHOTOS);
+    let gone = folder.path().join("gone");
+    std::fs::create_dir(&gone).unwrap();
+    copy_photos(&gone, 8);
     let library = folder.path().join("slow_read.so");
     let made = Command::new("cc")
         .args(["-O1", "-shared", "-fPIC", "-o"])
@@ -40,6 +46,8 @@ fn slow_photos() -> (tempfile::TempDir, Vec<(&'static str, String)>) {
         ("LD_PRELOAD", text(&library)),
         (FOLDER, text(folder.path())),
         ("SLOW_MS", DELAY.to_string()),
+        (GONE, text(&gone)),
+        ("GONE_MS", LIMIT.as_millis().to_string()),
     ];
     (folder, variables)
 }
@@ -124,5 +132,53 @@ fn each_file_takes_one_read() {
         let one = Duration::from_millis(DELAY) * PHOTOS as u32;
         assert!(wall > one, "{wall:?}: the delay has no effect");
         assert!(wall < one * 2, "{wall:?}");
+    });
+}
+
+/// A network mount that has gone away: who waits for a file lets go, at a flush and at a stop, and leaves the reads behind.
+#[test]
+fn nobody_waits_for_storage_that_is_gone() {
+    alone_under(LIMIT, slow_photos, || {
+        let list = list("photos.txt", &slow_folder(), 1);
+        let gone = std::fs::read_dir(std::env::var_os(GONE).unwrap()).unwrap();
+        let gone = gone.map(|entry| entry.unwrap().path().into_os_string().into_string().unwrap());
+        // The first ones are slow, so that threads read the others.
+        let names = std::fs::read_to_string(&list).unwrap();
+        let names = names.lines().take(3).map(str::to_owned);
+        let names: Vec<_> = names.chain(gone).collect();
+        std::fs::write(&list, names.join("\n")).unwrap();
+        let pipeline = Pipeline::playing(&format!(
+            "epochsrc name=source location={} shuffle=none io-depth=4 ! fakesink async=false",
+            location(&list)
+        ));
+        let waits = || {
+            until("the first ones are there", || {
+                let stats: gst::Structure = pipeline.element("source").property("stats");
+                stats.get::<u64>("position") == Ok(3)
+            });
+        };
+        let soon = |what: &str, start: Instant| {
+            assert!(
+                start.elapsed() < Duration::from_secs(5),
+                "{what}: {:?}",
+                start.elapsed()
+            );
+        };
+        waits();
+        let start = Instant::now();
+        let pad = pipeline.element("source").static_pad("src").unwrap();
+        let flags = gst::SeekFlags::FLUSH;
+        assert!(pad.send_event(gst::event::Seek::new(
+            1.0,
+            flags,
+            gst::SeekType::Set,
+            gst::format::Default::ZERO,
+            gst::SeekType::None,
+            gst::format::Default::NONE,
+        )));
+        soon("flush", start);
+        let start = Instant::now();
+        pipeline.set(gst::State::Null);
+        soon("stop", start);
     });
 }

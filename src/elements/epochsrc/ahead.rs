@@ -2,11 +2,13 @@
 //!
 //! Where files come at once (from the page cache, a fast disk) whoever asks for one reads it: nothing is gained by threads.
 //! Where it has to be waited for, threads take over, one for each quarter of a millisecond waited, so that after the first
-//! slow file as many are on their way as the depth allows.
+//! slow file as many are on their way as the depth allows. From then on only they read: nobody can be called back from a
+//! file that a network mount does not give, but who waits for a thread can ([`Interrupter`]), and a thread can be left.
 //!
 //! The lock is never held while a file is opened or read, nor over the release of its content.
 
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -17,10 +19,16 @@ use crate::dataset::{Dataset, FileVersion, ReadError};
 /// A file's bytes, and which version of it they are.
 pub(super) type Content = Result<(Vec<u8>, FileVersion), ReadError>;
 
+/// Somebody wants the wait for a file to end; the file is still to come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Interrupted;
+
 /// Each time that a file was waited for so long there is one thread more.
 const PATIENCE: Duration = Duration::from_micros(250);
 /// Most bytes that are read and not yet asked for. A file that does not fit waits until it is the next.
 const MAX_BYTES: u64 = 256 << 20;
+/// At the end threads are waited for so long; those that still read then end by themselves, when their file comes.
+const GRACE: Duration = Duration::from_millis(500);
 
 enum File {
     /// Nobody has begun.
@@ -40,6 +48,10 @@ struct State {
     next: u64,
     /// Bytes that are counted for files.
     bytes: u64,
+    /// Threads that have a file on its way.
+    reading: usize,
+    /// Nobody is to wait for a file.
+    interrupted: bool,
     stop: bool,
 }
 
@@ -95,22 +107,28 @@ impl Shared {
                 state = self.pushed.wait(state).unwrap_or_else(PoisonError::into_inner);
                 continue;
             };
+            state.reading += 1;
             drop(state);
-            let file = dataset.open_ahead(index);
-            let size = file.size();
-            // What the file is counted with, and handed in even if reading it panics: it would be waited for without end.
-            let mut promise = Promise {
-                shared: self,
-                number,
-                size: None,
-                content: Err(ReadError::Io(std::io::Error::other("reading it failed inside"))),
-            };
-            if self.make_room(number, size) {
-                promise.size = Some(size);
-                promise.content = file.read_version();
-            }
-            drop(promise);
+            // A panic has been printed, and the promise says that reading failed: the next file needs this thread.
+            let _ = catch_unwind(AssertUnwindSafe(|| self.deliver(number, &dataset, index)));
+            drop(dataset);
             state = lock(&self.state);
+        }
+    }
+
+    /// Reads the file `number`.
+    fn deliver(&self, number: u64, dataset: &Dataset, index: u64) {
+        let mut promise = Promise {
+            shared: self,
+            number,
+            size: None,
+            content: Err(ReadError::Io(std::io::Error::other("reading it failed inside"))),
+        };
+        let file = dataset.open_ahead(index);
+        let size = file.size();
+        if self.make_room(number, size) {
+            promise.size = Some(size);
+            promise.content = file.read_version();
         }
     }
 
@@ -130,7 +148,7 @@ impl Shared {
     }
 }
 
-/// The file `number` on its way.
+/// The file `number` on its way; handed in whatever happens to its thread, since it would be waited for without end.
 struct Promise<'a> {
     shared: &'a Shared,
     number: u64,
@@ -145,6 +163,7 @@ impl Drop for Promise<'_> {
         let none = Err(ReadError::Missing);
         let read = File::Read(std::mem::replace(&mut self.content, none), size);
         let mut state = lock(&self.shared.state);
+        state.reading -= 1;
         let too_late = match state.file(self.number) {
             Some(file) => std::mem::replace(file, read),
             None => {
@@ -162,8 +181,20 @@ impl Drop for Promise<'_> {
 pub(super) struct Ahead {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
-    /// Most threads: with who asks for a file, as many read as there are files.
+    /// Most threads; none where one file is read at a time.
     most: usize,
+}
+
+/// Ends the wait for a file, from another thread.
+#[derive(Clone)]
+pub(super) struct Interrupter(Arc<Shared>);
+
+impl Interrupter {
+    /// Says whether nobody is to wait for a file.
+    pub fn interrupt(&self, interrupted: bool) {
+        lock(&self.0.state).interrupted = interrupted;
+        self.0.read.notify_one();
+    }
 }
 
 impl Ahead {
@@ -183,8 +214,13 @@ impl Ahead {
         Self {
             shared: Arc::new(shared),
             threads: Vec::new(),
-            most: depth.saturating_sub(1),
+            most: if depth > 1 { depth } else { 0 },
         }
+    }
+
+    /// What ends the waits of [`pop`](Self::pop).
+    pub fn interrupter(&self) -> Interrupter {
+        Interrupter(self.shared.clone())
     }
 
     /// Has sample `index` of `dataset` read behind those that are here.
@@ -195,19 +231,28 @@ impl Ahead {
         self.shared.pushed.notify_one();
     }
 
-    /// The content of the file in front; `None` if there is none.
-    pub fn pop(&mut self) -> Option<Content> {
+    /// The content of the file in front, and whether it was read ahead of this; `None` if there is none.
+    ///
+    /// # Errors
+    /// [`Interrupted`] instead of a wait; the file stays in front.
+    pub fn pop(&mut self) -> Result<Option<(Content, bool)>, Interrupted> {
         let start = Instant::now();
         let mut state = lock(&self.shared.state);
-        let content = loop {
-            match state.files.front_mut()? {
-                File::Waiting(dataset, index) => {
+        let popped = loop {
+            let Some(front) = state.files.front_mut() else {
+                return Ok(None);
+            };
+            match front {
+                File::Waiting(dataset, index) if self.threads.is_empty() => {
                     let (dataset, index) = (dataset.clone(), *index);
                     state.leave(0);
                     drop(state);
-                    break dataset.open_ahead(index).read_version();
+                    break (dataset.open_ahead(index).read_version(), false);
                 }
-                File::Reading => {
+                File::Waiting(..) | File::Reading => {
+                    if state.interrupted {
+                        return Err(Interrupted);
+                    }
                     state = self
                         .shared
                         .read
@@ -219,13 +264,13 @@ impl Ahead {
                     let size = *size;
                     state.leave(size);
                     drop(state);
-                    break content;
+                    break (content, true);
                 }
             }
         };
         self.shared.left.notify_all();
         self.grow(start.elapsed());
-        Some(content)
+        Ok(Some(popped))
     }
 
     /// Starts the threads that a wait of `waited` asks for. Without any more of them it is merely slower.
@@ -264,10 +309,21 @@ impl Ahead {
 impl Drop for Ahead {
     fn drop(&mut self) {
         self.clear();
-        lock(&self.shared.state).stop = true;
+        let mut state = lock(&self.shared.state);
+        state.stop = true;
         self.shared.pushed.notify_all();
+        let (state, _) = self
+            .shared
+            .read
+            .wait_timeout_while(state, GRACE, |state| state.reading > 0)
+            .unwrap_or_else(PoisonError::into_inner);
+        let stuck = state.reading > 0;
+        drop(state);
+        if stuck {
+            // They hold nothing but what they read into; a stop must not wait for storage that has gone away.
+            self.threads.clear();
+        }
         for thread in self.threads.drain(..) {
-            // One that panicked has handed in its file.
             let _ = thread.join();
         }
     }
@@ -275,91 +331,4 @@ impl Drop for Ahead {
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
-mod tests {
-    use super::*;
-
-    const FILES: u64 = 12;
-    const SIZE: usize = 100;
-
-    /// Files of equal size, the n-th full of n; and one that does not exist.
-    fn dataset() -> (tempfile::TempDir, Dataset) {
-        let folder = tempfile::tempdir().unwrap();
-        let name = |index: u64| format!("{index:02}.jpg");
-        for index in 0..FILES {
-            std::fs::write(folder.path().join(name(index)), [index as u8; SIZE]).unwrap();
-        }
-        let list = folder.path().join("list.txt");
-        let names: Vec<_> = (0..=FILES).map(name).collect();
-        std::fs::write(&list, names.join("\n")).unwrap();
-        let dataset = Dataset::open(&list).unwrap();
-        (folder, dataset)
-    }
-
-    /// So many files have been read, and are counted with so many bytes.
-    fn read(ahead: &Ahead) -> (usize, u64) {
-        let state = lock(&ahead.shared.state);
-        let read = state.files.iter().filter(|file| matches!(file, File::Read(..)));
-        (read.count(), state.bytes)
-    }
-
-    fn until(wanted: impl Fn() -> bool) {
-        let start = Instant::now();
-        while !wanted() {
-            assert!(start.elapsed() < Duration::from_secs(20));
-            std::thread::yield_now();
-        }
-    }
-
-    #[test]
-    fn files_come_in_order_whoever_reads_them() {
-        let (_folder, dataset) = dataset();
-        for threads in [0, 1, 5] {
-            let mut ahead = Ahead::new(6);
-            ahead.grow(PATIENCE * threads);
-            assert_eq!(ahead.threads.len() as u32, threads);
-            (0..=FILES).for_each(|index| ahead.push(&dataset, index));
-            for index in 0..FILES {
-                let (content, _) = ahead.pop().unwrap().unwrap();
-                assert_eq!(content, [index as u8; SIZE], "{threads} threads");
-            }
-            assert!(matches!(ahead.pop(), Some(Err(ReadError::Missing))));
-            assert!(ahead.pop().is_none());
-            assert_eq!(read(&ahead), (0, 0));
-        }
-    }
-
-    #[test]
-    fn memory_is_bounded_and_the_next_file_always_comes() {
-        let (_folder, dataset) = dataset();
-        // Room for two files; for none: one at a time.
-        for (budget, wanted) in [(250, 2), (0, 1)] {
-            let mut ahead = Ahead::within(8, budget);
-            ahead.grow(PATIENCE * 7);
-            (0..FILES).for_each(|index| ahead.push(&dataset, index));
-            for left in (0..FILES as usize).rev() {
-                until(|| read(&ahead).0 >= wanted.min(left + 1));
-                let (_, bytes) = read(&ahead);
-                assert!(bytes <= budget.max(SIZE as u64) + SIZE as u64, "{bytes}");
-                assert!(ahead.pop().unwrap().is_ok());
-            }
-        }
-    }
-
-    #[test]
-    fn what_is_forgotten_does_not_come() {
-        let (_folder, dataset) = dataset();
-        let mut ahead = Ahead::within(4, 150);
-        ahead.grow(PATIENCE * 3);
-        for index in 0..FILES {
-            ahead.push(&dataset, index);
-            ahead.push(&dataset, 0);
-            ahead.clear();
-            ahead.push(&dataset, index);
-            let (content, _) = ahead.pop().unwrap().unwrap();
-            assert_eq!(content, [index as u8; SIZE]);
-        }
-        until(|| read(&ahead) == (0, 0));
-        // The end comes while threads wait for room.
-        (0..FILES).for_each(|index| ahead.push(&dataset, index));
-    }
-}
+mod tests;

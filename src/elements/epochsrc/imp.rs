@@ -18,6 +18,7 @@ use gst_base::subclass::prelude::*;
 use super::super::coordinator::{self, Coordinator, Requested, Stage};
 use super::super::faults::OnError;
 use super::super::util::{Statistics, lock, nanoseconds_since};
+use super::ahead::Interrupter;
 use super::dataset::{Crowd, DatasetFormat, OnChange, OutOfImage, Split};
 use super::run::Run;
 use super::settings::{Settings, Shuffle, Uneven};
@@ -105,6 +106,8 @@ pub struct EpochSrc {
     stats: Mutex<Stats>,
     coordinator: Arc<Coordinator>,
     run: Mutex<Option<Run>>,
+    /// Ends the run's waits for files.
+    reads: Mutex<Option<Interrupter>>,
     /// Where a flushing seek goes: epoch and position.
     target: Mutex<Option<Target>>,
     /// Keeps the coordinator's knowledge of the recipe alive.
@@ -119,6 +122,7 @@ impl Default for EpochSrc {
             stats: Mutex::default(),
             coordinator: Arc::default(),
             run: Mutex::new(None),
+            reads: Mutex::new(None),
             target: Mutex::new(None),
             recipe: Mutex::new(None),
         }
@@ -270,6 +274,15 @@ impl EpochSrc {
         .seqnum(seqnum)
         .build();
         BaseSrcImplExt::parent_event(self, &event)
+    }
+
+    /// Ends the streaming thread's waits, for a request and for a file, or lets it wait again.
+    fn set_flushing(&self, flushing: bool) {
+        let reads = lock(&self.reads).clone();
+        if let Some(reads) = reads {
+            reads.interrupt(flushing);
+        }
+        self.coordinator.set_flushing(flushing);
     }
 
     /// Says which dataset is drawn from, and what the checks found.
@@ -431,6 +444,7 @@ impl BaseSrcImpl for EpochSrc {
         self.coordinator.set_state(state);
         *lock(&self.start_over) = false;
         self.set_recipe(&run);
+        *lock(&self.reads) = Some(run.reader.interrupter());
         *lock(&self.run) = Some(run);
         Ok(())
     }
@@ -438,17 +452,18 @@ impl BaseSrcImpl for EpochSrc {
     fn stop(&self) -> Result<(), gst::ErrorMessage> {
         let run = lock(&self.run).take();
         drop(run);
+        *lock(&self.reads) = None;
         self.coordinator.stop();
         Ok(())
     }
 
     fn unlock(&self) -> Result<(), gst::ErrorMessage> {
-        self.coordinator.set_flushing(true);
+        self.set_flushing(true);
         Ok(())
     }
 
     fn unlock_stop(&self) -> Result<(), gst::ErrorMessage> {
-        self.coordinator.set_flushing(false);
+        self.set_flushing(false);
         Ok(())
     }
 

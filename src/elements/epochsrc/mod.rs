@@ -23,7 +23,9 @@
  * a dataset that has changed since begins the state's epoch again instead of refusing it, and warns.
  *
  * Where files have to be waited for, up to `io-depth` are read at a time, ahead of those that are asked for and within the
- * epoch; where they come at once (from the page cache) one after the other. At most 256 MiB are read ahead, or one file.
+ * epoch; where they come at once (from the page cache) one after the other. At most 256 MiB are read ahead, or one file. A
+ * flush or a stop does not wait for reads that do not come back, such as those of a network mount that has gone away; only
+ * `io-depth=1`, and the first slow file of a run, are read where they cannot be left behind.
  *
  * Between two epochs the element waits until the next one is asked for: by epochsink or an application's feed when
  * there is one, by the action signal `next-epoch`, or, with `auto-advance`, by itself. The end of an epoch is a

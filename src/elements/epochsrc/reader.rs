@@ -1,6 +1,6 @@
 use std::collections::VecDeque;
 
-use super::ahead::{Ahead, Content};
+use super::ahead::{Ahead, Content, Interrupted, Interrupter};
 use crate::dataset::Dataset;
 use crate::sampler::{Order, Receipt, Sampler, Slot};
 
@@ -67,8 +67,16 @@ impl Reader {
         &self.order
     }
 
+    /// What ends the waits of [`next`](Self::next).
+    pub fn interrupter(&self) -> Interrupter {
+        self.ahead.interrupter()
+    }
+
     /// Reads the next slot; `None` at the end of the epoch.
-    pub fn next(&mut self) -> Option<Read> {
+    ///
+    /// # Errors
+    /// [`Interrupted`], and the same slot is still the next.
+    pub fn next(&mut self) -> Result<Option<Read>, Interrupted> {
         while self.slots.len() < self.io_depth {
             let Some(slot) = self.order.slot(self.position + self.slots.len() as u64) else {
                 break;
@@ -76,19 +84,22 @@ impl Reader {
             self.slots.push_back(slot);
             self.ahead.push(&self.dataset, slot.dataset_index);
         }
-        let slot = self.slots.pop_front()?;
-        let content = match self.ahead.pop()? {
-            // It was read ahead of time; what counts is the file when it is needed.
-            Err(_) => self.read_now(slot),
+        let popped = self.ahead.pop()?;
+        let Some((slot, (content, read_ahead))) = self.slots.pop_front().zip(popped) else {
+            return Ok(None);
+        };
+        let content = match content {
+            // What counts is the file when it is needed.
+            Err(_) if read_ahead => self.read_now(slot),
             content => content,
         };
         let position = self.position;
         self.position += 1;
-        Some(Read {
+        Ok(Some(Read {
             position,
             slot,
             content,
-        })
+        }))
     }
 
     /// Reads a slot that is already behind, on its own.

@@ -12,6 +12,7 @@ use super::super::super::epoch_end::EpochEnd;
 use super::super::super::faults::{self, Fault, OnError, Place};
 use super::super::super::meta::{BoxesMeta, SampleMeta};
 use super::super::super::util::{lock, nanoseconds_since};
+use super::super::ahead::Interrupted;
 use super::super::reader::Read;
 use super::super::run::{Encoded, Phase, Run};
 use super::{CAT, EpochSrc};
@@ -96,15 +97,15 @@ impl EpochSrc {
     }
 
     /// The next of what is sent again, else of the epoch.
-    fn next(&self, run: &mut Run) -> Option<(Read, bool)> {
+    fn next(&self, run: &mut Run) -> Result<Option<(Read, bool)>, Interrupted> {
         if let Some(again) = &mut run.again {
             if let Some((position, slot)) = again.pop_front() {
-                return Some((run.reader.read_again(position, slot), true));
+                return Ok(Some((run.reader.read_again(position, slot), true)));
             }
             run.again = None;
             run.resolver.resume();
         }
-        Some((run.reader.next()?, false))
+        Ok(run.reader.next()?.map(|read| (read, false)))
     }
 
     /// Reads the next sample into `run.ready`, or finds the end of the epoch.
@@ -115,7 +116,8 @@ impl EpochSrc {
             return Ok(());
         }
         let start = Instant::now();
-        let Some((read, again)) = self.next(run) else {
+        let next = self.next(run).map_err(|Interrupted| gst::FlowError::Flushing)?;
+        let Some((read, again)) = next else {
             run.phase = Phase::Ended;
             return Ok(());
         };

@@ -1,0 +1,87 @@
+use super::*;
+
+const FILES: u64 = 12;
+const SIZE: usize = 100;
+
+/// Files of equal size, the n-th full of n; and one that does not exist.
+fn dataset() -> (tempfile::TempDir, Dataset) {
+    let folder = tempfile::tempdir().unwrap();
+    let name = |index: u64| format!("{index:02}.jpg");
+    for index in 0..FILES {
+        std::fs::write(folder.path().join(name(index)), [index as u8; SIZE]).unwrap();
+    }
+    let list = folder.path().join("list.txt");
+    let names: Vec<_> = (0..=FILES).map(name).collect();
+    std::fs::write(&list, names.join("\n")).unwrap();
+    let dataset = Dataset::open(&list).unwrap();
+    (folder, dataset)
+}
+
+/// So many files have been read, and are counted with so many bytes.
+fn read(ahead: &Ahead) -> (usize, u64) {
+    let state = lock(&ahead.shared.state);
+    let read = state.files.iter().filter(|file| matches!(file, File::Read(..)));
+    (read.count(), state.bytes)
+}
+
+fn until(wanted: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !wanted() {
+        assert!(start.elapsed() < Duration::from_secs(20));
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn files_come_in_order_whoever_reads_them() {
+    let (_folder, dataset) = dataset();
+    for threads in [0, 1, 5] {
+        let mut ahead = Ahead::new(6);
+        ahead.grow(PATIENCE * threads);
+        assert_eq!(ahead.threads.len() as u32, threads);
+        (0..=FILES).for_each(|index| ahead.push(&dataset, index));
+        for index in 0..FILES {
+            let (content, read_ahead) = ahead.pop().unwrap().unwrap();
+            assert_eq!(content.unwrap().0, [index as u8; SIZE], "{threads} threads");
+            assert_eq!(read_ahead, !ahead.threads.is_empty());
+        }
+        assert!(matches!(ahead.pop(), Ok(Some((Err(ReadError::Missing), _)))));
+        assert!(ahead.pop().unwrap().is_none());
+        assert_eq!(read(&ahead), (0, 0));
+    }
+}
+
+#[test]
+fn memory_is_bounded_and_the_next_file_always_comes() {
+    let (_folder, dataset) = dataset();
+    // Room for two files; for none: one at a time.
+    for (budget, wanted) in [(250, 2), (0, 1)] {
+        let mut ahead = Ahead::within(8, budget);
+        ahead.grow(PATIENCE * 7);
+        (0..FILES).for_each(|index| ahead.push(&dataset, index));
+        for left in (0..FILES as usize).rev() {
+            until(|| read(&ahead).0 >= wanted.min(left + 1));
+            let (_, bytes) = read(&ahead);
+            assert!(bytes <= budget.max(SIZE as u64) + SIZE as u64, "{bytes}");
+            assert!(ahead.pop().unwrap().unwrap().0.is_ok());
+        }
+    }
+}
+
+#[test]
+fn what_is_forgotten_does_not_come() {
+    let (_folder, dataset) = dataset();
+    let mut ahead = Ahead::within(4, 150);
+    ahead.grow(PATIENCE * 3);
+    for index in 0..FILES {
+        ahead.push(&dataset, index);
+        ahead.push(&dataset, 0);
+        ahead.clear();
+        ahead.push(&dataset, index);
+        let (content, _) = ahead.pop().unwrap().unwrap();
+        assert_eq!(content.unwrap().0, [index as u8; SIZE]);
+    }
+    until(|| read(&ahead) == (0, 0));
+    // The end comes while threads wait for room.
+    (0..FILES).for_each(|index| ahead.push(&dataset, index));
+}
