@@ -102,16 +102,10 @@ pub fn sniff(bytes: &[u8]) -> Sniffed {
         return Sniffed::Unsupported(name);
     }
     if bytes.get(4..8) == Some(b"ftyp") {
-        return match bytes.get(8..12) {
-            Some(b"avif" | b"avis") => Sniffed::Unsupported("AVIF"),
-            Some(b"heic" | b"heix" | b"hevc" | b"heim" | b"heis" | b"hevx" | b"mif1" | b"msf1") => {
-                Sniffed::Unsupported("HEIC")
-            }
-            _ => Sniffed::Unsupported("MP4 or other ISO media file"),
-        };
+        return Sniffed::Unsupported(iso_media(bytes));
     }
-    if is_markup(bytes) {
-        return Sniffed::Unsupported("HTML or XML");
+    if let Some(name) = markup(bytes) {
+        return Sniffed::Unsupported(name);
     }
     Sniffed::Unknown
 }
@@ -125,18 +119,64 @@ fn is_bmp(bytes: &[u8]) -> bool {
         )
 }
 
-/// An error page saved under an image's name.
-fn is_markup(bytes: &[u8]) -> bool {
+/// Which ISO media file: `ftyp` has one brand of its own, a version, and brands that it is compatible with.
+fn iso_media(bytes: &[u8]) -> &'static str {
+    let length = bytes
+        .first_chunk::<4>()
+        .map_or(0, |length| u32::from_be_bytes(*length));
+    let end = bytes.len().min(usize::try_from(length).unwrap_or(usize::MAX));
+    let compatible = bytes.get(16..end).unwrap_or_default().as_chunks::<4>().0;
+    match bytes.get(8..12) {
+        Some(b"avif" | b"avis") => "AVIF",
+        // A picture of some kind: the others say of which.
+        Some(b"mif1" | b"msf1" | b"miaf") if compatible.iter().any(|brand| brand.starts_with(b"avi")) => {
+            "AVIF"
+        }
+        Some(b"heic" | b"heix" | b"heim" | b"heis" | b"hevc" | b"hevx" | b"hevm" | b"hevs") => "HEIC",
+        Some(b"mif1" | b"msf1" | b"miaf") => "HEIC",
+        Some(b"crx ") => "Canon raw (CR3)",
+        _ => "MP4 or other ISO media file",
+    }
+}
+
+/// So much of a text is looked at for the first tag that says what it is; comments may stand in front of it.
+const PROLOGUE: usize = 1024;
+
+/// A drawing, or an error page saved under an image's name.
+fn markup(bytes: &[u8]) -> Option<&'static str> {
     let text = bytes
         .strip_prefix(b"\xef\xbb\xbf")
         .unwrap_or(bytes)
         .trim_ascii_start();
-    ["<!doctype", "<html", "<?xml", "<svg", "<head", "<body", "<error"]
-        .iter()
-        .any(|tag| {
-            text.get(..tag.len())
-                .is_some_and(|start| start.eq_ignore_ascii_case(tag.as_bytes()))
-        })
+    let starts = |text: &[u8], tag: &str| {
+        text.get(..tag.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(tag.as_bytes()))
+    };
+    let is_markup = [
+        "<!doctype",
+        "<!--",
+        "<html",
+        "<?xml",
+        "<svg",
+        "<head",
+        "<body",
+        "<error",
+    ]
+    .iter()
+    .any(|tag| starts(text, tag));
+    if !is_markup {
+        return None;
+    }
+    // A page may hold a drawing, further down; a drawing holds no page.
+    let tags = &text[..text.len().min(PROLOGUE)];
+    let is_page =
+        (0..tags.len()).any(|at| starts(&tags[at..], "<html") || starts(&tags[at..], "<!doctype html"));
+    let is_drawing = (0..tags.len()).any(|at| starts(&tags[at..], "<svg"));
+    Some(if is_drawing && !is_page {
+        "SVG"
+    } else {
+        "HTML or XML"
+    })
 }
 
 #[cfg(test)]
@@ -151,6 +191,26 @@ mod tests {
         assert_eq!(sniff(b"\0\0\0\x1cftypavif"), Sniffed::Unsupported("AVIF"));
         assert_eq!(sniff(b"\0\0\0\x18ftypheic"), Sniffed::Unsupported("HEIC"));
         assert_eq!(sniff(b"\n <!DOCTYPE html>"), Sniffed::Unsupported("HTML or XML"));
+        for (file, name) in [
+            (&b"\0\0\0\x1cftypmif1\0\0\0\0mif1avifmiaf"[..], "AVIF"),
+            (b"\0\0\0\x1cftypmif1\0\0\0\0mif1heicmiaf", "HEIC"),
+            // What lies behind the box is no brand.
+            (b"\0\0\0\x14ftypmif1\0\0\0\0mif1avif", "HEIC"),
+            (b"\0\0\0\x18ftypisom\0\0\0\0avif", "MP4 or other ISO media file"),
+            (b"<svg xmlns=\"http://www.w3.org/2000/svg\"/>", "SVG"),
+            (
+                b"\xef\xbb\xbf<?xml version=\"1.0\"?>\n<!-- drawn -->\n<svg>",
+                "SVG",
+            ),
+            (
+                b"<!DOCTYPE svg PUBLIC \"-//W3C//DTD SVG 1.1//EN\" \"svg11.dtd\"><svg>",
+                "SVG",
+            ),
+            (b"<!-- a page --><html><body><svg>", "HTML or XML"),
+            (b"<?xml version=\"1.0\"?><Error><Code>AccessDenied", "HTML or XML"),
+        ] {
+            assert_eq!(sniff(file), Sniffed::Unsupported(name));
+        }
         assert_eq!(sniff(b"RIFF\0\0\0\0WEBPVP8 "), Sniffed::Supported(Format::Webp));
     }
 
