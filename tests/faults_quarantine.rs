@@ -10,7 +10,7 @@ use std::path::Path;
 use common::broken::{self, BROKEN, SAMPLES};
 use common::pipeline::assert_fails;
 use common::wait::until;
-use common::{Feed, Pipeline, Report, copy_photos, location, quoted, scratch};
+use common::{Feed, Pipeline, Report, copy_photos, launch, location, quoted, scratch};
 use epochfeed::sampler::{Sampler, SamplerConfig, Shuffle};
 use gst::prelude::*;
 
@@ -182,6 +182,42 @@ fn the_file_that_ends_a_run_is_listed() {
     assert_eq!((listed.len(), &listed[0]["class"]), (1, &"empty".into()));
 }
 
+/// The disk is full in the middle of a line: the run goes on, says so once, and the next one finds a list that it can use.
+#[test]
+fn a_full_disk_costs_no_more_than_lines() {
+    const SIZE: usize = 16 << 20;
+    let folder = scratch();
+    let list = broken::dataset(folder.path());
+    let quarantine = folder.path().join("bad.jsonl");
+    std::fs::write(&quarantine, vec![b'\n'; SIZE - 50]).unwrap();
+    let line = |source: &str| {
+        let list = location(&list);
+        let quarantine = location(&quarantine);
+        format!(
+            "epochsrc location={list} epochs=2 {source} ! epochdecode on-error=skip quarantine={quarantine} \
+             ! video/x-raw,width=16,height=16 ! fakesink"
+        )
+    };
+    let limit = format!("trap '' XFSZ; ulimit -f {}; exec \"$0\" \"$@\"", SIZE / 512);
+    let outcome = common::launch_with_messages(&line(""))
+        .under(&["sh", "-c", &limit])
+        .run()
+        .success();
+    let warnings = outcome.to_string().matches("WARNING: from element").count();
+    assert!(
+        outcome.to_string().contains("Cannot write the quarantine list"),
+        "{outcome}"
+    );
+    assert_eq!(warnings, 1, "{outcome}");
+    assert_eq!(std::fs::metadata(&quarantine).unwrap().len(), SIZE as u64);
+
+    launch(&line("")).run().success();
+    let exclude = format!("exclude={}", location(&quarantine));
+    let outcome = common::launch_with_messages(&line(&exclude)).run().success();
+    let excluded = format!("excluded=(guint64){}", BROKEN.len());
+    assert!(outcome.to_string().contains(&excluded), "{outcome}");
+}
+
 #[test]
 fn lists_that_cannot_be_used_are_errors() {
     let folder = scratch();
@@ -199,6 +235,13 @@ fn lists_that_cannot_be_used_are_errors() {
             "Set quarantine to",
         ],
     );
+    // Nothing is read from these, or without end.
+    let pipe = folder.path().join("pipe");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
+    for list in [pipe.to_str().unwrap(), "/dev/full"] {
+        let words = ["Cannot open the quarantine list", "not a regular file"];
+        assert_fails(&line("", &format!("quarantine={list}")), &words);
+    }
     assert_fails(
         &line("exclude=/nowhere/bad.jsonl", ""),
         &["/nowhere/bad.jsonl does not exist", "unset exclude"],

@@ -6,10 +6,12 @@
 use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use gst::subclass::prelude::*;
+use rustix::fs::OFlags;
 use serde::Serialize;
 
 use super::super::faults::{Class, Fault};
@@ -45,7 +47,13 @@ impl Quarantine {
             .read(true)
             .append(true)
             .create(true)
+            // For what is refused below: opening a device may wait, or make it the process's terminal.
+            .custom_flags((OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed())
             .open(path)?;
+        if !file.metadata()?.is_file() {
+            // It has no end to read to, and writing to it may wait for whoever is at its other end.
+            return Err(io::Error::other("it is not a regular file"));
+        }
         let mut text = Vec::new();
         file.read_to_end(&mut text)?;
         if !text.is_empty() && !text.ends_with(b"\n") {
