@@ -4,6 +4,8 @@ use std::fmt::{self, Display};
 use std::str::FromStr;
 
 use crate::dataset::ReadError;
+use rustix::io::Errno;
+
 use crate::decode::{DecodeError, Sniffed};
 
 /// What kind of fault it is; for programs, where the reason is for people.
@@ -128,6 +130,14 @@ impl Display for Fault {
 impl From<ReadError> for Fault {
     fn from(error: ReadError) -> Self {
         let class = match &error {
+            ReadError::Io(error) if error.kind() == std::io::ErrorKind::OutOfMemory => Class::TooLarge,
+            ReadError::Io(error)
+                if matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE)) =>
+            {
+                return Self::internal(format_args!(
+                    "cannot be read: {error}; raise the number of files that may be open (ulimit -n), or lower io-depth"
+                ));
+            }
             ReadError::Missing => Class::Missing,
             ReadError::PermissionDenied | ReadError::IsDirectory | ReadError::NotAFile | ReadError::Io(_) => {
                 Class::Unreadable
@@ -158,6 +168,20 @@ impl From<DecodeError> for Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Whoever lists files that cannot be used must not list those.
+    #[test]
+    fn a_file_is_not_to_blame_for_what_the_process_has_used_up() {
+        let fault = |errno: Errno| Fault::from(ReadError::from(std::io::Error::from(errno)));
+        for errno in [Errno::MFILE, Errno::NFILE] {
+            let fault = fault(errno);
+            assert_eq!(fault.class, Class::Internal);
+            assert!(fault.reason.contains("ulimit -n"), "{fault}");
+        }
+        assert_eq!(fault(Errno::NOMEM).class, Class::TooLarge);
+        assert_eq!(fault(Errno::IO).class, Class::Unreadable);
+        assert_eq!(fault(Errno::NOTDIR).class, Class::Missing);
+    }
 
     #[test]
     fn every_class_has_a_name_of_its_own() {
