@@ -177,7 +177,7 @@ fn max_errors_stops_with_one_error() {
             "{limit}: {error}"
         );
         assert!(
-            error.contains("max-errors") && error.contains("file://"),
+            error.contains(&format!("max-errors, which is {limit}")) && error.contains("file://"),
             "{limit}: {error}"
         );
         let _ = pipeline.0.set_state(gst::State::Null);

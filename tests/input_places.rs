@@ -200,8 +200,8 @@ fn without_a_usable_sample_no_policy_ends_cleanly() {
         std::fs::write(&list, names.join("\n")).unwrap();
         for (policy, message) in [
             ("fail", "Cannot use sample"),
-            ("skip", "No usable sample"),
-            ("replace", "No usable sample"),
+            ("skip", "faulty; the last is sample"),
+            ("replace", "faulty; the last is sample"),
         ] {
             for epochs in ["1", "-1"] {
                 let source = format!("epochsrc location={} epochs={epochs}", location(&list));
@@ -216,8 +216,8 @@ fn without_a_usable_sample_no_policy_ends_cleanly() {
     std::fs::write(&list, "zero.jpg\nmissing.jpg\n").unwrap();
     for (policy, message) in [
         ("fail", "Cannot use sample"),
-        ("skip", "No usable sample"),
-        ("replace", "No usable sample"),
+        ("skip", "faulty; the last is sample"),
+        ("replace", "faulty; the last is sample"),
     ] {
         let line = format!(
             "epochsrc location={} on-error={policy} ! jpegdec ! fakesink",
@@ -339,6 +339,9 @@ fn too_many_faults_are_an_error_and_so_is_a_limit_that_is_none() {
         }
     }
     for limit in ["ten", "-2", "101%", "1.5", "%"] {
-        assert_fails(&line("skip", limit), &["is not a limit", "write a count"]);
+        assert_fails(
+            &line("skip", limit),
+            &["max-errors=", "is not a limit", "write a count"],
+        );
     }
 }

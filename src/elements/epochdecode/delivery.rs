@@ -90,7 +90,7 @@ impl EpochDecode {
                     Some(mut end) => {
                         // Of an epoch that the run resumes in, the good samples may all have been taken before.
                         if end.start == 0 {
-                            self.check_outcome(outcome, Some(end.epoch))?;
+                            self.check_outcome(&outcome, Some(end.epoch))?;
                         }
                         end.ledger.skipped += outcome.skipped;
                         end.ledger.replaced += outcome.replaced;
@@ -111,7 +111,7 @@ impl EpochDecode {
             }
             gst::EventView::Eos(_) => {
                 let outcome = delivery.resolver.end();
-                self.check_outcome(outcome, None)?;
+                self.check_outcome(&outcome, None)?;
                 self.src_pad.push_event(event);
             }
             _ => {
@@ -122,19 +122,11 @@ impl EpochDecode {
     }
 
     /// No usable sample is an error, never a clean end.
-    fn check_outcome(&self, outcome: Outcome, epoch: Option<u64>) -> Result<(), gst::FlowError> {
-        if outcome.good > 0 || outcome.faults == 0 {
-            return Ok(());
+    fn check_outcome(&self, outcome: &Outcome, epoch: Option<u64>) -> Result<(), gst::FlowError> {
+        match outcome.unusable(epoch) {
+            Some(message) => self.fail(epoch, message, faults::UNUSABLE).map(|_| ()),
+            None => Ok(()),
         }
-        let of = epoch
-            .map(|epoch| format!(" in epoch {epoch}"))
-            .unwrap_or_default();
-        self.fail(
-            epoch,
-            format!("No usable sample{of}: all {} are faulty", outcome.faults),
-            "See the epochfeed-fault messages for each file and reason",
-        )
-        .map(|_| ())
     }
 
     /// Reports that `epoch` cannot be decoded to its end: now, or, if nobody has asked for it yet, when somebody does.
@@ -288,9 +280,9 @@ impl EpochDecode {
         }
         if action == OnError::Replace {
             lock(&self.stats).replaced += u64::from(!again);
-            delivery.resolver.replace(place, out);
+            delivery.resolver.replace(place, fault, out);
         } else {
-            delivery.resolver.skip(&place);
+            delivery.resolver.skip(&place, fault);
         }
         let samples = coordinator
             .and_then(|coordinator| coordinator.order(epoch))
@@ -300,7 +292,7 @@ impl EpochDecode {
             let message =
                 format!("Too many faulty samples: {faults} in epoch {epoch}; the last is {what}: {fault}");
             let remedy = format!(
-                "Repair the dataset or raise max-errors, which is {:?}",
+                "Repair the dataset or raise max-errors, which is {}",
                 delivery.limit
             );
             self.fail(in_epoch, message, &remedy)?;

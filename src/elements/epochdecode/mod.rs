@@ -14,7 +14,8 @@
  * A sample that cannot be decoded is named, with its place in the dataset and the reason: in an error with
  * `on-error=fail`, else in an element message `epochfeed-fault`, and the sample is left out (`skip`) or its place is
  * taken by a good one (`replace`). An epoch without a usable sample is always an error. Where several ranks share the
- * epochs, `skip` acts as `replace`, so that they stay equally long.
+ * epochs, `skip` acts as `replace`, so that they stay equally long. With `max-errors` the run ends with an error at the first
+ * fault beyond the limit; each epoch, and each rank, has its own count, which goes on where a run resumes in the middle of one.
  *
  * Where the dataset has boxes (the meta `epochfeed-boxes` on the encoded image), they go the way of the pixels: turned, scaled
  * and moved by the same numbers, as left, top, right and bottom in pixels of the frame. An annotation is of the upright

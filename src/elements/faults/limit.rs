@@ -1,3 +1,4 @@
+use std::fmt;
 use std::str::FromStr;
 
 /// How many samples of one epoch may be faulty: the property `max-errors`.
@@ -8,13 +9,15 @@ pub enum Limit {
     None,
     /// So many samples, written `10`.
     Count(u64),
-    /// So many per cent of the epoch's samples, written `2%`.
+    /// So many per cent of the samples that the rank has in the epoch, written `2%`.
     Percent(f64),
 }
 
 /// The text of `max-errors` is not a limit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is not a limit: write a count (10), a percentage of the epoch (2%), or -1 for no limit")]
+#[error(
+    "max-errors={0:?} is not a limit: write a count (10), a percentage of the epoch (2%), or -1 for no limit"
+)]
 pub struct LimitError(String);
 
 impl Limit {
@@ -26,6 +29,16 @@ impl Limit {
             Self::Percent(percent) => {
                 samples.is_some_and(|samples| faults as f64 * 100.0 > percent * samples as f64)
             }
+        }
+    }
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.write_str("-1"),
+            Self::Count(count) => write!(f, "{count}"),
+            Self::Percent(percent) => write!(f, "{percent}%"),
         }
     }
 }
@@ -58,6 +71,12 @@ mod tests {
         assert_eq!("-1".parse(), Ok(Limit::None));
         assert_eq!(" 10 ".parse(), Ok(Limit::Count(10)));
         assert_eq!("2.5%".parse(), Ok(Limit::Percent(2.5)));
+        for text in ["-1", "10", "2.5%"] {
+            assert_eq!(
+                text.parse::<Limit>().map(|limit| limit.to_string()).as_deref(),
+                Ok(text)
+            );
+        }
         for text in ["", "-2", "%", "101%", "-1%", "nan%", "ten", "1.5", "5 percent"] {
             assert_eq!(text.parse::<Limit>(), Err(LimitError(text.to_owned())));
         }

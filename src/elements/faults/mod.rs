@@ -54,6 +54,10 @@ impl OnError {
 pub const SKIP_IS_REPLACE: &str =
     "With several ranks on-error=skip acts as replace, so that they stay equally long";
 
+/// What to do about an epoch of which no sample can be used.
+pub const UNUSABLE: &str =
+    "Repair the files or correct the location; the epochfeed-fault messages name each file and its reason";
+
 /// The name of the element message about a sample that cannot be used.
 pub const FAULT: &str = "epochfeed-fault";
 

@@ -1,4 +1,4 @@
-use super::Place;
+use super::{Fault, Place, describe};
 
 /// Puts good samples in the places of faulty ones, in delivery order, and counts both.
 ///
@@ -17,10 +17,12 @@ pub struct Resolver<T> {
     last: Option<(Place, T)>,
     /// Faulty samples at the epoch's start that wait for its first good one.
     waiting: Vec<Place>,
+    /// The faulty sample that came last, and why it is one.
+    fault: Option<String>,
 }
 
 /// What an epoch came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// Faulty samples.
     pub faults: u64,
@@ -30,6 +32,22 @@ pub struct Outcome {
     pub replaced: u64,
     /// Good samples that passed.
     pub good: u64,
+    /// The faulty sample that came last, and why it is one.
+    pub fault: Option<String>,
+}
+
+impl Outcome {
+    /// What is wrong with an epoch of which no sample can be used: that is an error, never a clean end.
+    pub fn unusable(&self, epoch: Option<u64>) -> Option<String> {
+        let fault = self.fault.as_ref().filter(|_| self.good == 0)?;
+        let of = epoch
+            .map(|epoch| format!(" in epoch {epoch}"))
+            .unwrap_or_default();
+        Some(format!(
+            "No usable sample{of}: all {} are faulty; the last is {fault}",
+            self.faults
+        ))
+    }
 }
 
 impl<T> Default for Resolver<T> {
@@ -41,6 +59,7 @@ impl<T> Default for Resolver<T> {
             good: 0,
             last: None,
             waiting: Vec::new(),
+            fault: None,
         }
     }
 }
@@ -61,17 +80,25 @@ impl<T: Clone> Resolver<T> {
     }
 
     /// A faulty sample that is left out. Padding is not listed, so that it is not counted as skipped either.
-    pub fn skip(&mut self, faulty: &Place) {
-        self.faults += 1;
+    pub fn skip(&mut self, faulty: &Place, fault: &Fault) {
+        self.note(faulty, fault);
         self.skipped += u64::from(!faulty.sample.pad);
     }
 
     /// A faulty sample whose place is filled, now or when the epoch's first good sample comes.
-    pub fn replace(&mut self, faulty: Place, out: &mut Vec<(Place, T)>) {
-        self.faults += 1;
+    pub fn replace(&mut self, faulty: Place, fault: &Fault, out: &mut Vec<(Place, T)>) {
+        self.note(&faulty, fault);
         match self.last.clone() {
             Some((place, item)) => self.fill(faulty, &place, item, out),
             None => self.waiting.push(faulty),
+        }
+    }
+
+    fn note(&mut self, faulty: &Place, fault: &Fault) {
+        self.faults += 1;
+        // Said only where no sample is good.
+        if self.good == 0 {
+            self.fault = Some(format!("{}: {fault}", describe(&faulty.sample)));
         }
     }
 
@@ -98,6 +125,7 @@ impl<T: Clone> Resolver<T> {
             replaced: self.replaced,
             faults: self.faults,
             good: self.good,
+            fault: self.fault.take(),
         };
         *self = Self::default();
         outcome
@@ -128,6 +156,16 @@ impl<T: Clone> Resolver<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn fault() -> Fault {
+        Fault::internal("bad")
+    }
+
+    /// How an epoch ended: faults, skipped, replaced, good.
+    fn end(resolver: &mut Resolver<char>) -> [u64; 4] {
+        let outcome = resolver.end();
+        [outcome.faults, outcome.skipped, outcome.replaced, outcome.good]
+    }
 
     fn place(index: u64) -> Place {
         let mut place = Place {
@@ -161,13 +199,13 @@ mod tests {
     #[test]
     fn replacement_takes_the_previous_good_sample_else_the_next() {
         let (mut resolver, mut out) = (Resolver::default(), Vec::new());
-        resolver.replace(place(0), &mut out);
-        resolver.replace(place(1), &mut out);
+        resolver.replace(place(0), &fault(), &mut out);
+        resolver.replace(place(1), &fault(), &mut out);
         assert!(out.is_empty());
         assert_eq!(resolver.faults(), 2);
         resolver.good(place(2), 'a', true, &mut out);
         resolver.good(place(3), 'b', true, &mut out);
-        resolver.replace(place(4), &mut out);
+        resolver.replace(place(4), &fault(), &mut out);
         assert_eq!(
             seen(&out),
             [
@@ -178,53 +216,29 @@ mod tests {
                 (4, 103, 104, 3, 3, 'b'),
             ]
         );
-        assert_eq!(
-            resolver.end(),
-            Outcome {
-                faults: 3,
-                skipped: 3,
-                replaced: 3,
-                good: 2
-            }
-        );
+        assert_eq!(end(&mut resolver), [3, 3, 3, 2]);
         // The next epoch starts without a past.
         out.clear();
-        resolver.replace(place(0), &mut out);
+        resolver.replace(place(0), &fault(), &mut out);
         assert!(out.is_empty());
-        assert_eq!(
-            resolver.end(),
-            Outcome {
-                faults: 1,
-                skipped: 1,
-                replaced: 0,
-                good: 0
-            }
-        );
+        assert_eq!(end(&mut resolver), [1, 1, 0, 0]);
     }
 
     #[test]
     fn what_an_earlier_run_delivered_replaces_but_does_not_count() {
         let (mut resolver, mut out) = (Resolver::default(), Vec::new());
-        resolver.replace(place(0), &mut out);
+        resolver.replace(place(0), &fault(), &mut out);
         resolver.good(place(1), 'a', true, &mut out);
-        resolver.skip(&place(2));
+        resolver.skip(&place(2), &fault());
         resolver.resume();
         out.clear();
-        resolver.replace(place(3), &mut out);
+        resolver.replace(place(3), &fault(), &mut out);
         assert_eq!(seen(&out), [(3, 101, 103, 1, 1, 'a')]);
         resolver.resume();
-        assert_eq!(
-            resolver.end(),
-            Outcome {
-                faults: 0,
-                skipped: 0,
-                replaced: 0,
-                good: 0
-            }
-        );
+        assert_eq!(end(&mut resolver), [0, 0, 0, 0]);
         // Nor do faulty ones wait for a good one of this run.
         out.clear();
-        resolver.replace(place(0), &mut out);
+        resolver.replace(place(0), &fault(), &mut out);
         resolver.resume();
         resolver.good(place(1), 'b', true, &mut out);
         assert_eq!(seen(&out), [(1, 101, -1, 0, 0, 'b')]);
@@ -234,20 +248,12 @@ mod tests {
     fn skipped_samples_count_in_what_follows_and_add_to_those_from_upstream() {
         let (mut resolver, mut out) = (Resolver::default(), Vec::new());
         resolver.good(place(0), 'a', false, &mut out);
-        resolver.skip(&place(1));
+        resolver.skip(&place(1), &fault());
         let mut from_upstream = place(2);
         (from_upstream.sample.skipped, from_upstream.sample.replaced) = (3, 1);
         resolver.good(from_upstream, 'c', false, &mut out);
         assert_eq!(seen(&out), [(0, 100, -1, 0, 0, 'a'), (2, 102, -1, 4, 1, 'c')]);
-        assert_eq!(
-            resolver.end(),
-            Outcome {
-                faults: 1,
-                skipped: 1,
-                replaced: 0,
-                good: 2
-            }
-        );
+        assert_eq!(end(&mut resolver), [1, 1, 0, 2]);
     }
 
     #[test]
@@ -259,17 +265,24 @@ mod tests {
             place
         };
         resolver.good(place(0), 'a', true, &mut out);
-        resolver.replace(padding(1), &mut out);
-        resolver.skip(&padding(2));
+        resolver.replace(padding(1), &fault(), &mut out);
+        resolver.skip(&padding(2), &fault());
         assert_eq!(seen(&out), [(0, 100, -1, 0, 0, 'a'), (1, 100, 101, 0, 1, 'a')]);
+        assert_eq!(end(&mut resolver), [2, 0, 1, 1]);
+    }
+
+    #[test]
+    fn an_epoch_without_a_good_sample_says_why() {
+        let (mut resolver, mut out) = (Resolver::default(), Vec::<(_, char)>::new());
+        resolver.skip(&place(0), &fault());
+        resolver.replace(place(1), &fault(), &mut out);
         assert_eq!(
-            resolver.end(),
-            Outcome {
-                faults: 2,
-                skipped: 0,
-                replaced: 1,
-                good: 1
-            }
+            resolver.end().unusable(Some(3)).as_deref(),
+            Some("No usable sample in epoch 3: all 2 are faulty; the last is frame 101: bad")
         );
+        assert_eq!(resolver.end().unusable(None), None, "nothing came");
+        resolver.skip(&place(0), &fault());
+        resolver.good(place(1), 'a', true, &mut out);
+        assert_eq!(resolver.end().unusable(None), None);
     }
 }

@@ -239,9 +239,9 @@ impl EpochSrc {
         }
         let mut out = Vec::new();
         if run.on_error == OnError::Replace {
-            run.resolver.replace(place, &mut out);
+            run.resolver.replace(place, fault, &mut out);
         } else {
-            run.resolver.skip(&place);
+            run.resolver.skip(&place, fault);
         }
         self.extend(run, out);
         Ok(())
@@ -259,16 +259,10 @@ impl EpochSrc {
         let outcome = run.resolver.end();
         let (epoch, order) = (run.reader.epoch(), run.reader.order());
         // Of an epoch that the run resumes in, the good samples may all have been taken before.
-        if outcome.good == 0 && outcome.faults > 0 && run.start == 0 {
-            let message = format!(
-                "No usable sample in epoch {epoch}: all {} are faulty",
-                outcome.faults
-            );
-            self.fail(
-                epoch,
-                message,
-                "See the epochfeed-fault messages for each file and reason",
-            )?;
+        if run.start == 0
+            && let Some(message) = outcome.unusable(Some(epoch))
+        {
+            self.fail(epoch, message, faults::UNUSABLE)?;
         }
         let ledger = Ledger {
             listed: order.listed(),
