@@ -63,7 +63,14 @@ fn check_every_prefix(name: &str, file: &[u8], may_lack: usize) {
                     file.len()
                 );
             }
-            Err(DecodeError::Truncated { .. }) => {
+            Err(error @ DecodeError::Truncated { partial, .. }) => {
+                // The remedy is one, and is named wherever it is.
+                assert_eq!(
+                    partial,
+                    decode(cut, Truncated::Use).is_ok(),
+                    "{name}: {end}: {error}"
+                );
+                assert_eq!(partial, error.to_string().contains("truncated=use"), "{error}");
                 assert!(
                     end + 2 < file.len() || may_lack < 2,
                     "{name}: without its last {} bytes",

@@ -31,12 +31,17 @@ pub enum DecodeError {
         limit: u64,
     },
     /// The data ends before the last pixel.
-    #[error("truncated {format}: {detail}; download it again, or use truncated=use to accept what is there")]
+    #[error(
+        "truncated {format}: {detail}; download it again{}",
+        if *partial { ", or use truncated=use to accept what is there" } else { "" }
+    )]
     Truncated {
         /// The format found.
         format: Format,
         /// Where it ends, or what the decoder said.
         detail: String,
+        /// Some of its pixels are there, and [`Truncated::Use`](super::Truncated::Use) would take them.
+        partial: bool,
     },
     /// The data breaks the rules of its format, and the decoder gave up.
     #[error("corrupt {format}: {detail}; replace the file or remove it from the dataset")]
@@ -108,10 +113,22 @@ impl DecodeError {
         Self::Corrupt { format, detail }
     }
 
-    /// Shorthand for [`DecodeError::Truncated`].
+    /// Shorthand for [`DecodeError::Truncated`] without usable pixels.
     pub(super) fn truncated(format: Format, detail: impl Into<String>) -> Self {
-        let detail = detail.into();
-        Self::Truncated { format, detail }
+        let (detail, partial) = (detail.into(), false);
+        Self::Truncated {
+            format,
+            detail,
+            partial,
+        }
+    }
+
+    /// This error, where pixels are there that could be used.
+    pub(super) fn with_pixels(mut self) -> Self {
+        if let Self::Truncated { partial, .. } = &mut self {
+            *partial = true;
+        }
+        self
     }
 
     /// Shorthand for [`DecodeError::Unsupported`].

@@ -159,14 +159,16 @@ fn read(
         Ok(()) => Outcome::default(),
         Err(error) => {
             let error = failure(header.format, bytes, error);
-            let partial =
-                matches!(header.format, Format::Png | Format::Bmp) && options.truncated == Truncated::Use;
+            // These two decoders write row by row, so what was there has arrived.
+            let partial = matches!(header.format, Format::Png | Format::Bmp);
             match error {
-                // These two decoders write row by row, so what was there has arrived.
-                DecodeError::Truncated { detail, .. } if partial => Outcome {
-                    warning: Some(detail),
-                    truncated: true,
-                },
+                DecodeError::Truncated { detail, .. } if partial && options.truncated == Truncated::Use => {
+                    Outcome {
+                        warning: Some(detail),
+                        truncated: true,
+                    }
+                }
+                error if partial => return Err(error.with_pixels()),
                 error => return Err(error),
             }
         }

@@ -79,10 +79,9 @@ pub(super) fn decode(
     let truncated = (warning.is_some() || scans_may_be_missing(job.bytes))
         && Anatomy::of(job.bytes).is_some_and(|anatomy| anatomy.truncated(warning.as_deref()));
     if truncated && job.options.truncated == Truncated::Fail {
-        return Err(DecodeError::truncated(
-            Format::Jpeg,
-            "the data ends before the last pixel",
-        ));
+        return Err(
+            DecodeError::truncated(Format::Jpeg, "the data ends before the last pixel").with_pixels(),
+        );
     }
     Ok(Outcome { warning, truncated })
 }
@@ -98,19 +97,16 @@ fn salvage(
     let Some(anatomy) = Anatomy::of(job.bytes).filter(|anatomy| !anatomy.ends_in_eoi()) else {
         return Err(DecodeError::corrupt(Format::Jpeg, detail));
     };
-    if job.options.truncated == Truncated::Use {
-        // Error texts of the second attempt would speak about a file that nobody has.
-        if let Ok(warning) = pixels(&anatomy.closed(), job, out, ink) {
-            return Ok(Outcome {
-                warning: warning.or(Some(detail)),
-                truncated: true,
-            });
-        }
+    let error = DecodeError::truncated(Format::Jpeg, format!("it ends early ({detail})"));
+    // Error texts of this attempt would speak about a file that nobody has.
+    match pixels(&anatomy.closed(), job, out, ink) {
+        Ok(warning) if job.options.truncated == Truncated::Use => Ok(Outcome {
+            warning: warning.or(Some(detail)),
+            truncated: true,
+        }),
+        Ok(_) => Err(error.with_pixels()),
+        Err(_) => Err(error),
     }
-    Err(DecodeError::truncated(
-        Format::Jpeg,
-        format!("it ends early ({detail})"),
-    ))
 }
 
 /// Whether the first scan leaves out components, so that later ones could be missing without a warning.

@@ -165,15 +165,22 @@ impl Drop for Promise<'_> {
         let mut state = lock(&self.shared.state);
         state.reading -= 1;
         let too_late = match state.file(self.number) {
-            Some(file) => std::mem::replace(file, read),
+            Some(file) => {
+                *file = read;
+                None
+            }
             None => {
                 state.bytes -= size;
-                read
+                Some(read)
             }
         };
         drop(state);
         self.shared.read.notify_one();
-        drop(too_late);
+        if let Some(late) = too_late {
+            // There is room for others.
+            self.shared.left.notify_all();
+            drop(late);
+        }
     }
 }
 
