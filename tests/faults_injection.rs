@@ -159,11 +159,13 @@ fn ranks_stay_equal() {
 fn max_errors_stops_with_one_error() {
     let folder = scratch();
     let list = broken::dataset(folder.path());
+    let report = folder.path().join("report.jsonl");
     let line = |limit: &str| {
         format!(
             "epochsrc location={} epochs=2 ! epochdecode on-error=replace max-errors={limit} \
-             ! video/x-raw,width=16,height=16 ! nhwcpack batch-size=8 ! epochsink silent=true",
-            location(&list)
+             ! video/x-raw,width=16,height=16 ! nhwcpack batch-size=8 ! epochsink silent=true report={}",
+            location(&list),
+            location(&report)
         )
     };
     for enough in ["10", "10%"] {
@@ -182,6 +184,8 @@ fn max_errors_stops_with_one_error() {
         );
         let _ = pipeline.0.set_state(gst::State::Null);
         assert_eq!(pipeline.errors(), [""; 0], "{limit}");
+        // The epoch has no line of its own, and its faulty samples have.
+        assert_eq!(Report::read(&report).faults.len(), number, "{limit}");
     }
 }
 

@@ -185,9 +185,13 @@ impl EpochSink {
 
     /// Ends a run.
     fn finish(&self) {
-        let session = lock(&self.session).take();
-        if let Some(registration) = session.as_ref().and_then(|session| session.registration.as_ref()) {
-            registration.coordinator().keep_faults(false);
+        let mut session = lock(&self.session).take();
+        if let Some(session) = &mut session {
+            // Of the epoch that was not taken to its end: those that ended the run, for example.
+            self.report_faults(session, u64::MAX);
+            if let Some(registration) = &session.registration {
+                registration.coordinator().keep_faults(false);
+            }
         }
         if let Some(progress) = session.as_ref().and_then(|session| session.progress.as_ref()) {
             progress.finish();
@@ -418,17 +422,21 @@ impl EpochSink {
         }
         session.epochs.push(epoch);
         lock(&self.stats).epochs += 1;
-        let faults = session
-            .registration
-            .as_ref()
-            .map_or_else(Vec::new, |registration| {
-                registration.coordinator().take_faults(epoch.epoch)
-            });
+        self.report_faults(session, epoch.epoch);
         if let Some(report) = &mut session.report {
-            let faults = faults.iter().filter_map(|message| message.structure());
-            let result = report.faults(faults).and_then(|()| report.epoch(&epoch));
+            let result = report.epoch(&epoch);
             self.written(session, result);
         }
+    }
+
+    /// Names the faulty samples of the epochs up to `epoch` that have been told.
+    fn report_faults(&self, session: &mut Session, epoch: u64) {
+        let (Some(report), Some(registration)) = (&mut session.report, &session.registration) else {
+            return;
+        };
+        let faults = registration.coordinator().take_faults(epoch);
+        let result = report.faults(faults.iter().filter_map(|message| message.structure()));
+        self.written(session, result);
     }
 
     /// An epoch has ended in the stream: validates, and asks for the next.
