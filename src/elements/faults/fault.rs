@@ -130,7 +130,12 @@ impl Display for Fault {
 impl From<ReadError> for Fault {
     fn from(error: ReadError) -> Self {
         let class = match &error {
-            ReadError::Io(error) if error.kind() == std::io::ErrorKind::OutOfMemory => Class::TooLarge,
+            ReadError::Io(error) if error.kind() == std::io::ErrorKind::OutOfMemory => {
+                return Self::new(
+                    Class::TooLarge,
+                    "no memory for the bytes of the file: lower io-depth and the number of threads, or remove the file",
+                );
+            }
             ReadError::Io(error)
                 if matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE)) =>
             {
@@ -179,6 +184,7 @@ mod tests {
             assert!(fault.reason.contains("ulimit -n"), "{fault}");
         }
         assert_eq!(fault(Errno::NOMEM).class, Class::TooLarge);
+        assert!(fault(Errno::NOMEM).reason.contains("no memory"));
         assert_eq!(fault(Errno::IO).class, Class::Unreadable);
         assert_eq!(fault(Errno::NOTDIR).class, Class::Missing);
     }
