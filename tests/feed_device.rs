@@ -14,6 +14,7 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use common::gpu::{on_gpu, on_idle_gpu};
+use common::marks::MarkedSet;
 use common::{copy_photos, scratch};
 use epochfeed::FeedError;
 use epochfeed::cuda::{CudaError, Device, DeviceMemory, Stream};
@@ -127,6 +128,43 @@ fn the_bytes_are_those_of_the_cpu() {
             let (cpu, gpu) = (all("cpu"), all("cuda:0"));
             assert_eq!(cpu.len(), 6);
             assert!(gpu == cpu, "{dtype} {hold:?} fuse={fuse}");
+        }
+    });
+}
+
+/// From the second epoch on, the frames are not where they were decoded for the GPU.
+#[test]
+fn frames_of_the_cache_and_targets_are_those_of_the_cpu() {
+    on_gpu(|_| {
+        let folder = scratch();
+        let annotations = MarkedSet::make(folder.path(), 22).coco();
+        let epochs = |device: &str, cache: u64| {
+            let builder = builder(&annotations, device).epochs(3).cache(cache);
+            let feed = builder.prefetch(Prefetch::Complete).build().unwrap();
+            let mut batches = Vec::new();
+            for epoch in feed.epochs() {
+                for batch in epoch.unwrap().map(Result::unwrap) {
+                    batches.push((seen(&batch), batch.targets().map(<[_]>::to_vec)));
+                }
+            }
+            let nhwcpack = feed.pipeline().by_name("nhwcpack").unwrap();
+            let stats: gst::Structure = nhwcpack.property("stats");
+            (batches, stats.get::<u64>("staged").unwrap_or_default())
+        };
+        let (cpu, _) = epochs("cpu", 0);
+        assert_eq!(cpu.len(), 18);
+        assert!(
+            cpu.iter()
+                .all(|(_, targets)| targets.as_ref().is_some_and(|all| !all.is_empty()))
+        );
+        // None, some and all of the frames.
+        for (cache, staged) in [(0, 0..=0), (7 * 96 * 64 * 3, 1..=44), (1 << 30, 44..=44)] {
+            let (gpu, copied) = epochs("cuda:0", cache);
+            assert!(gpu == cpu, "a cache of {cache} bytes");
+            assert!(
+                staged.contains(&copied),
+                "a cache of {cache} bytes: {copied} copied"
+            );
         }
     });
 }
