@@ -72,16 +72,10 @@ impl Planes {
 }
 
 /// Checks the sizes and makes the grid.
-fn config(
-    kernel: Kernel,
-    any: bool,
-    size: (usize, usize),
-    batch: usize,
-    multiprocessors: usize,
-) -> Result<LaunchConfig, CudaError> {
-    let pixels = size.0.saturating_mul(size.1);
+fn config(grid: &Grid, multiprocessors: usize) -> Result<LaunchConfig, CudaError> {
+    let pixels = grid.width.saturating_mul(grid.height);
     let checks = [
-        ("the batch size", batch, MAX_BATCH),
+        ("the batch size", grid.batch, MAX_BATCH),
         ("the number of pixels of a sample", pixels, MAX_PIXELS),
     ];
     for (what, value, limit) in checks {
@@ -91,24 +85,78 @@ fn config(
     }
     // A small batch is spread over the whole device rather than amortising what a thread does first.
     let most = pixels.div_ceil(THREADS * 4);
-    let amortised = pixels.div_ceil(THREADS * kernel.pixels_per_thread());
-    let spread = (16 * multiprocessors).div_ceil(batch.max(1));
+    let amortised = pixels.div_ceil(THREADS * grid.kernel.pixels_per_thread());
+    let spread = (16 * multiprocessors).div_ceil(grid.batch.max(1));
     let blocks = amortised.max(spread).min(most).max(1);
-    let shared = if any { 0 } else { SHARED_PER_THREAD * THREADS };
+    let shared = if grid.any { 0 } else { SHARED_PER_THREAD * THREADS };
     // All below 2^31.
     Ok(LaunchConfig {
-        grid_dim: (blocks as u32, batch as u32, 1),
+        grid_dim: (blocks as u32, grid.batch as u32, 1),
         block_dim: (THREADS as u32, 1, 1),
         shared_mem_bytes: shared as u32,
     })
 }
 
+/// An argument of a kernel, of the type that its source says.
+#[derive(Clone, Copy, Debug)]
+enum Argument {
+    Int(i32),
+    Long(i64),
+    Float(f32),
+    Address(u64),
+}
+
+/// No table of samples' addresses: they lie at one distance from each other.
+const NO_TABLE: Argument = Argument::Address(0);
+
+impl Frames {
+    fn arguments(&self) -> Vec<Argument> {
+        let mut arguments = vec![Argument::Address(self.base)];
+        arguments.extend(self.strides.map(Argument::Long));
+        arguments.push(NO_TABLE);
+        arguments
+    }
+}
+
+impl Planes {
+    fn arguments(&self) -> Vec<Argument> {
+        let pixels = (self.width * self.height) as i64;
+        let mut arguments = vec![Argument::Address(self.base)];
+        arguments.extend([3 * pixels, pixels, 1].map(Argument::Long));
+        arguments
+    }
+}
+
+fn layout(spec: &PackSpec) -> Argument {
+    Argument::Int(i32::from(spec.layout() == Layout::Nchw))
+}
+
 /// Mean, std: a std of 0 for the first channel is none.
-fn normalisation(spec: &PackSpec) -> [f32; 6] {
-    let Some(Normalize { mean, std }) = spec.normalize() else {
-        return [0.0; 6];
+fn normalisation(spec: &PackSpec) -> [Argument; 6] {
+    let values = match spec.normalize() {
+        Some(Normalize { mean, std }) => [mean[0], mean[1], mean[2], std[0], std[1], std[2]],
+        None => [0.0; 6],
     };
-    [mean[0], mean[1], mean[2], std[0], std[1], std[2]]
+    values.map(Argument::Float)
+}
+
+/// A kernel and what it runs over.
+#[derive(Clone, Copy, Debug)]
+struct Grid {
+    kernel: Kernel,
+    /// Where memory is not aligned as four pixels at a time need.
+    any: bool,
+    width: usize,
+    height: usize,
+    batch: usize,
+}
+
+impl Grid {
+    /// Width and height.
+    fn size(&self) -> [Argument; 2] {
+        // `config` refuses what is larger.
+        [self.width, self.height].map(|side| Argument::Int(side as i32))
+    }
 }
 
 impl Stream {
@@ -124,35 +172,20 @@ impl Stream {
         out: u64,
         spec: &PackSpec,
     ) -> Result<(), CudaError> {
-        let kernel = Kernel::PackBytes(spec.dtype());
-        let any = !(input.takes_fours() && out.is_multiple_of(16));
-        let (width, height) = (input.width, input.height);
-        let config = config(
-            kernel,
-            any,
-            (width, height),
-            input.batch,
-            self.device().multiprocessors(),
-        )?;
-        let function = self.device().function(kernel, any)?;
-        let _before = self.device().enter("launching a kernel")?;
-        let (table, format, nchw) = (0u64, code(input.format), i32::from(spec.layout() == Layout::Nchw));
-        let (width, height) = (width as i32, height as i32);
-        let normalisation = normalisation(spec);
-        let mut launch = self.inner().launch_builder(&function);
-        launch.arg(&input.base);
-        for stride in &input.strides {
-            launch.arg(stride);
-        }
-        launch.arg(&table).arg(&format).arg(&width).arg(&height);
-        launch.arg(&gains).arg(&out).arg(&nchw);
-        for value in &normalisation {
-            launch.arg(value);
-        }
-        // SAFETY: the arguments are the function's, in number, order and type; the memory is the caller's promise.
-        unsafe { launch.launch(config) }
-            .map_err(|error| self.device().error("launching the packer", error))?;
-        Ok(())
+        let grid = Grid {
+            kernel: Kernel::PackBytes(spec.dtype()),
+            any: !(input.takes_fours() && out.is_multiple_of(16)),
+            width: input.width,
+            height: input.height,
+            batch: input.batch,
+        };
+        let mut arguments = input.arguments();
+        arguments.push(Argument::Int(code(input.format)));
+        arguments.extend(grid.size());
+        arguments.extend([Argument::Address(gains), Argument::Address(out), layout(spec)]);
+        arguments.extend(normalisation(spec));
+        // SAFETY: the arguments of `pack_bytes`, in order; the memory is the caller's promise.
+        unsafe { self.launch("launching the packer", &grid, &arguments) }
     }
 
     /// Queues float32 planes → batch.
@@ -166,36 +199,19 @@ impl Stream {
         out: u64,
         spec: &PackSpec,
     ) -> Result<(), CudaError> {
-        let kernel = Kernel::PackFloats(spec.dtype());
-        let any = !(input.takes_fours() && out.is_multiple_of(16));
-        let (width, height) = (input.width, input.height);
-        let config = config(
-            kernel,
-            any,
-            (width, height),
-            input.batch,
-            self.device().multiprocessors(),
-        )?;
-        let function = self.device().function(kernel, any)?;
-        let _before = self.device().enter("launching a kernel")?;
-        let pixels = (width * height) as i64;
-        let strides = [3 * pixels, pixels, 1];
-        let nchw = i32::from(spec.layout() == Layout::Nchw);
-        let (width, height) = (width as i32, height as i32);
-        let normalisation = normalisation(spec);
-        let mut launch = self.inner().launch_builder(&function);
-        launch.arg(&input.base);
-        for stride in &strides {
-            launch.arg(stride);
-        }
-        launch.arg(&width).arg(&height).arg(&gains).arg(&out).arg(&nchw);
-        for value in &normalisation {
-            launch.arg(value);
-        }
-        // SAFETY: the arguments are the function's, in number, order and type; the memory is the caller's promise.
-        unsafe { launch.launch(config) }
-            .map_err(|error| self.device().error("launching the packer", error))?;
-        Ok(())
+        let grid = Grid {
+            kernel: Kernel::PackFloats(spec.dtype()),
+            any: !(input.takes_fours() && out.is_multiple_of(16)),
+            width: input.width,
+            height: input.height,
+            batch: input.batch,
+        };
+        let mut arguments = input.arguments();
+        arguments.extend(grid.size());
+        arguments.extend([Argument::Address(gains), Argument::Address(out), layout(spec)]);
+        arguments.extend(normalisation(spec));
+        // SAFETY: the arguments of `pack_floats`, in order; the memory is the caller's promise.
+        unsafe { self.launch("launching the packer", &grid, &arguments) }
     }
 
     /// Queues the jitter of `frames`, in place.
@@ -203,32 +219,45 @@ impl Stream {
     /// # Safety
     /// As [`pack_frames`](Self::pack_frames), `frames` being both.
     pub(super) unsafe fn jitter_frames(&self, frames: &Frames, gains: u64) -> Result<(), CudaError> {
-        let kernel = Kernel::JitterFrames;
-        let any = !frames.takes_fours();
-        let (width, height) = (frames.width, frames.height);
-        let config = config(
-            kernel,
-            any,
-            (width, height),
-            frames.batch,
-            self.device().multiprocessors(),
-        )?;
-        let function = self.device().function(kernel, any)?;
-        let _before = self.device().enter("launching a kernel")?;
-        let (table, format) = (0u64, code(frames.format));
-        let (width, height) = (width as i32, height as i32);
+        let grid = Grid {
+            kernel: Kernel::JitterFrames,
+            any: !frames.takes_fours(),
+            width: frames.width,
+            height: frames.height,
+            batch: frames.batch,
+        };
+        // In and out.
+        let mut arguments = frames.arguments().repeat(2);
+        arguments.push(Argument::Int(code(frames.format)));
+        arguments.extend(grid.size());
+        arguments.push(Argument::Address(gains));
+        // SAFETY: the arguments of `jitter_frames`, in order; the memory is the caller's promise.
+        unsafe { self.launch("launching the jitter", &grid, &arguments) }
+    }
+
+    /// # Safety
+    /// `arguments` are those of the grid's kernel in number, order and type, and may be used as they are.
+    unsafe fn launch(
+        &self,
+        what: &'static str,
+        grid: &Grid,
+        arguments: &[Argument],
+    ) -> Result<(), CudaError> {
+        let device = self.device();
+        let config = config(grid, device.multiprocessors())?;
+        let function = device.function(grid.kernel, grid.any)?;
+        let _before = device.enter("launching a kernel")?;
         let mut launch = self.inner().launch_builder(&function);
-        for _in_and_out in 0..2 {
-            launch.arg(&frames.base);
-            for stride in &frames.strides {
-                launch.arg(stride);
-            }
-            launch.arg(&table);
+        for argument in arguments {
+            match argument {
+                Argument::Int(value) => launch.arg(value),
+                Argument::Long(value) => launch.arg(value),
+                Argument::Float(value) => launch.arg(value),
+                Argument::Address(value) => launch.arg(value),
+            };
         }
-        launch.arg(&format).arg(&width).arg(&height).arg(&gains);
-        // SAFETY: the arguments are the function's, in number, order and type; the memory is the caller's promise.
-        unsafe { launch.launch(config) }
-            .map_err(|error| self.device().error("launching the jitter", error))?;
+        // SAFETY: the caller's promise.
+        unsafe { launch.launch(config) }.map_err(|error| device.error(what, error))?;
         Ok(())
     }
 }
@@ -274,8 +303,16 @@ mod tests {
 
     #[test]
     fn the_grid_covers_small_batches_and_refuses_what_is_too_large() {
-        let kernel = Kernel::PackBytes(Dtype::Float32);
-        let of = |size, batch| config(kernel, false, size, batch, 132);
+        let of = |(width, height), batch| {
+            let grid = Grid {
+                kernel: Kernel::PackBytes(Dtype::Float32),
+                any: false,
+                width,
+                height,
+                batch,
+            };
+            config(&grid, 132)
+        };
         let full = of((640, 640), 64).unwrap();
         assert_eq!(full.grid_dim, (267, 64, 1));
         assert_eq!(
