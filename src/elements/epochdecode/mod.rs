@@ -42,16 +42,19 @@
  * gst-launch-1.0 filesrc location=data/photos/000000000001.jpg ! jpegparse ! epochdecode fit=none ! videoconvert ! pngenc ! fakesink
  * ]| Also takes images from other sources, one a buffer.
  */
+mod active;
 mod ahead;
 mod boxes;
 mod cache;
 mod delivery;
 mod imp;
+mod input;
 mod job;
 mod output;
 mod quarantine;
 mod queue;
 mod settings;
+mod stats;
 
 use glib::prelude::*;
 
