@@ -2,6 +2,10 @@
 //! The running epoch is taken out of its lock by the streaming thread while it works on it.
 #![allow(missing_docs)] // the generated accessors: a property is documented by its blurb
 
+mod boundary;
+mod life;
+mod seek;
+mod stats;
 mod stream;
 
 use std::sync::{Arc, LazyLock, Mutex};
@@ -22,8 +26,8 @@ use super::ahead::Interrupter;
 use super::dataset::{Crowd, DatasetFormat, OnChange, OutOfImage, Split};
 use super::run::Run;
 use super::settings::{Settings, Shuffle, Uneven};
-use crate::dataset::Finding;
-use crate::sampler::State;
+use seek::Target;
+use stats::Stats;
 
 static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
     gst::DebugCategory::new(
@@ -32,43 +36,6 @@ static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
         Some("Dataset source with epochs"),
     )
 });
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Stats {
-    epochs: u64,
-    samples: u64,
-    bytes: u64,
-    faults: u64,
-    /// Nanoseconds spent reading files.
-    wait_input: u64,
-    /// Nanoseconds spent pushing.
-    wait_output: u64,
-    /// Nanoseconds spent waiting for a request.
-    wait_request: u64,
-    /// Slots of the current epoch pushed, and all of them.
-    position: u64,
-    duration: u64,
-}
-
-/// Where a flush goes.
-#[derive(Clone, Debug)]
-struct Target {
-    epoch: u64,
-    position: u64,
-    /// What has been taken of the epoch, if it is not begun anew.
-    state: Option<State>,
-}
-
-impl Target {
-    /// The epoch is begun anew, at `position`.
-    fn at(epoch: u64, position: u64) -> Self {
-        Self {
-            epoch,
-            position,
-            state: None,
-        }
-    }
-}
 
 #[derive(glib::Properties)]
 #[properties(wrapper_type = super::EpochSrc)]
@@ -157,23 +124,6 @@ impl EpochSrc {
         self.coordinator.set_state(state);
     }
 
-    fn stats(&self) -> Statistics {
-        let stats = *lock(&self.stats);
-        Statistics(
-            gst::Structure::builder("epochsrc-stats")
-                .field("epochs", stats.epochs)
-                .field("samples", stats.samples)
-                .field("bytes", stats.bytes)
-                .field("faults", stats.faults)
-                .field("position", stats.position)
-                .field("duration", stats.duration)
-                .field("wait-input-ns", stats.wait_input)
-                .field("wait-output-ns", stats.wait_output)
-                .field("wait-request-ns", stats.wait_request)
-                .build(),
-        )
-    }
-
     /// Asks for the epoch after the one that is delivered now; false where there is none, or when preparing it failed,
     /// which is told by a warning.
     fn next_epoch(&self) -> bool {
@@ -195,87 +145,6 @@ impl EpochSrc {
         }
     }
 
-    /// A seek of the application: with SEGMENT and without FLUSH it asks for the next epoch, with FLUSH it discards what
-    /// has not been taken and reads the current epoch again from `start`, in samples.
-    fn seek(&self, seek: &gst::event::Seek, seqnum: gst::Seqnum) -> bool {
-        let (rate, flags, start_type, start, _, _) = seek.get();
-        if !flags.contains(gst::SeekFlags::FLUSH) {
-            return flags.contains(gst::SeekFlags::SEGMENT)
-                && self.coordinator.ask_once(seqnum, |next| self.ask(next));
-        }
-        let position = match start {
-            gst::GenericFormattedValue::Default(start) if start_type == gst::SeekType::Set => {
-                start.map_or(0, |start| *start)
-            }
-            gst::GenericFormattedValue::Default(_) if start_type == gst::SeekType::None => 0,
-            _ => {
-                gst::warning!(
-                    CAT,
-                    imp = self,
-                    "Refusing a seek that is not in samples (format DEFAULT)"
-                );
-                return false;
-            }
-        };
-        if rate != 1.0 {
-            gst::warning!(
-                CAT,
-                imp = self,
-                "Refusing a seek with rate {rate}: only 1.0 is possible"
-            );
-            return false;
-        }
-        self.seek_alone(seqnum, || {
-            // A restart reads an epoch again that nobody has taken; else it is the one that the consumer is in.
-            let restart = self.coordinator.take_restart(seqnum);
-            let epoch = restart.or_else(|| self.coordinator.current())?;
-            Some(Target::at(epoch, position))
-        })
-    }
-
-    /// Goes where `target` says, when nobody else seeks.
-    fn seek_alone(&self, seqnum: gst::Seqnum, target: impl FnOnce() -> Option<Target>) -> bool {
-        if !self.coordinator.begin_seek(self.coordinator.is_restart(seqnum)) {
-            return false;
-        }
-        let done = target().is_some_and(|target| self.flush_to(target, seqnum));
-        self.coordinator.end_seek();
-        done
-    }
-
-    /// Discards what has not been taken and goes on behind what has: a flush from outside loses and repeats nothing.
-    fn flush_to_consumer(&self, seqnum: gst::Seqnum) -> bool {
-        self.seek_alone(seqnum, || {
-            let epoch = self.coordinator.current()?;
-            let state = self.coordinator.state();
-            let state = state.and_then(|state| State::from_json(&state).ok());
-            Some(match state.filter(|state| state.epoch == epoch) {
-                Some(state) => Target {
-                    epoch,
-                    position: state.position,
-                    state: Some(state),
-                },
-                None => Target::at(epoch, 0),
-            })
-        })
-    }
-
-    /// Has the base class flush, stop the streaming thread, and call `do_seek`.
-    fn flush_to(&self, target: Target, seqnum: gst::Seqnum) -> bool {
-        *lock(&self.target) = Some(target);
-        let event = gst::event::Seek::builder(
-            1.0,
-            gst::SeekFlags::FLUSH,
-            gst::SeekType::Set,
-            gst::ClockTime::ZERO,
-            gst::SeekType::None,
-            gst::ClockTime::NONE,
-        )
-        .seqnum(seqnum)
-        .build();
-        BaseSrcImplExt::parent_event(self, &event)
-    }
-
     /// Ends the streaming thread's waits, for a request and for a file, or lets it wait again.
     fn set_flushing(&self, flushing: bool) {
         let reads = lock(&self.reads).clone();
@@ -283,52 +152,6 @@ impl EpochSrc {
             reads.interrupt(flushing);
         }
         self.coordinator.set_flushing(flushing);
-    }
-
-    /// Says which dataset is drawn from, and what the checks found.
-    fn dataset_message(&self, run: &Run) -> gst::Message {
-        let dataset = &run.reader.dataset;
-        let checks = dataset.checks();
-        gst::info!(CAT, imp = self, "{}:\n{checks}", dataset.location().display());
-        let mut fields = gst::Structure::builder("epochfeed-dataset")
-            .field("location", dataset.location().to_string_lossy().as_ref())
-            .field("samples", dataset.len())
-            .field("excluded", dataset.excluded())
-            .field("fingerprint", dataset.fingerprint())
-            .field("boxes", checks.boxes)
-            .field("classes", gst::Array::new(dataset.class_names()))
-            .field("checks", checks.to_string())
-            .build();
-        for finding in Finding::ALL {
-            fields.set(finding.name(), checks.count(finding));
-        }
-        gst::message::Element::builder(fields).src(&*self.obj()).build()
-    }
-
-    /// Makes what this element contributes to the pixels known.
-    fn set_recipe(&self, run: &Run) {
-        let hash = run.recipe();
-        let recipe: Arc<coordinator::Recipe> = Arc::new(move || hash);
-        self.coordinator.set_recipe("epochsrc", &recipe);
-        *lock(&self.recipe) = Some(recipe);
-    }
-
-    /// The state this run resumes from: what was set or kept, else the file.
-    fn resume_state(&self, settings: &Settings) -> Result<Option<String>, gst::ErrorMessage> {
-        let start_over = *lock(&self.start_over);
-        if let Some(state) = self.coordinator.state() {
-            return Ok(Some(state));
-        }
-        match &settings.state_location {
-            Some(location) if !start_over => coordinator::load_state(location).map_err(|error| {
-                gst::error_msg!(
-                    gst::ResourceError::Read,
-                    ("Cannot read the state in {}: {error}", location.display()),
-                    ["Set state-location to a file that can be read, or remove the file to start over"]
-                )
-            }),
-            _ => Ok(None),
-        }
     }
 }
 
@@ -411,49 +234,11 @@ impl ElementImpl for EpochSrc {
 
 impl BaseSrcImpl for EpochSrc {
     fn start(&self) -> Result<(), gst::ErrorMessage> {
-        let settings = lock(&self.settings).clone();
-        let state = self.resume_state(&settings)?;
-        let run = Run::prepare(&settings, state.as_deref())?;
-        let _ = self.obj().post_message(self.dataset_message(&run));
-        if run.restarted {
-            gst::element_imp_warning!(
-                self,
-                gst::ResourceError::Settings,
-                (
-                    "The state is of another dataset: epoch {} begins again with the one in {}",
-                    run.reader.epoch(),
-                    run.reader.dataset.location().display()
-                ),
-                [
-                    "Restore the dataset to go on where the state is, or set on-change=error to be stopped here"
-                ]
-            );
-        }
-        *lock(&self.stats) = Stats::default();
-        self.coordinator.begin(
-            coordinator::Run {
-                drawn: run.drawn(),
-                state_location: settings.state_location,
-                reload: settings.reload,
-            },
-            run.reader.epoch(),
-            run.last,
-            run.resumed.clone(),
-        );
-        // One that was loaded is where the consumer is until it acknowledges more.
-        self.coordinator.set_state(state);
-        *lock(&self.start_over) = false;
-        self.set_recipe(&run);
-        *lock(&self.reads) = Some(run.reader.interrupter());
-        *lock(&self.run) = Some(run);
-        Ok(())
+        self.begin()
     }
 
     fn stop(&self) -> Result<(), gst::ErrorMessage> {
-        let run = lock(&self.run).take();
-        drop(run);
-        *lock(&self.reads) = None;
-        self.coordinator.stop();
+        self.end();
         Ok(())
     }
 
@@ -481,39 +266,7 @@ impl BaseSrcImpl for EpochSrc {
 
     /// Everything is flushed and the streaming thread stands still: goes where [`EpochSrc::seek`] said.
     fn do_seek(&self, _segment: &mut gst::Segment) -> bool {
-        // The base class also "seeks" to the beginning when it starts.
-        let Some(target) = lock(&self.target).take() else {
-            return true;
-        };
-        let known = self.coordinator.drawn(target.epoch);
-        if let Some(run) = &mut *lock(&self.run) {
-            // An epoch that was asked for and left at once may not have been drawn yet.
-            let is_drawn = known.is_some();
-            let receipt = match known {
-                Some((drawn, receipt)) => {
-                    (run.reader.dataset, run.reader.sampler) = (drawn.dataset, drawn.sampler);
-                    receipt
-                }
-                None => match run.reader.receipt_of(target.epoch) {
-                    Some(receipt) => receipt,
-                    None => return false,
-                },
-            };
-            let exhausted = !self.coordinator.is_broken_off(target.epoch);
-            run.reader.seek(receipt, target.position, exhausted);
-            run.begin_epoch();
-            run.segment_done = false;
-            run.start = target.position.min(run.reader.order().len());
-            match &target.state {
-                Some(state) => run.resume(state),
-                None => run.pass_over(target.position),
-            }
-            // In its middle, positions are those of the dataset that it was drawn from.
-            run.current |= is_drawn && run.start > 0;
-            self.set_recipe(run);
-        }
-        self.coordinator.flushed(target.epoch, target.state);
-        true
+        self.go()
     }
 
     /// Caps are those of the file that comes next: nothing is decided before it has been read.
