@@ -139,7 +139,8 @@ impl EpochSrc {
     /// Waits until the next epoch is asked for, and draws it.
     pub(super) fn cross_boundary(&self, run: &mut Run) -> Result<(), gst::FlowError> {
         let next = run.reader.epoch() + 1;
-        if lock(&self.settings).auto_advance && !self.coordinator.has(Stage::Consumer) {
+        let auto_advance = lock(&self.settings).auto_advance;
+        if auto_advance && !self.coordinator.has(Stage::Consumer) {
             self.coordinator.request(next);
         }
         let start = Instant::now();

@@ -4,6 +4,7 @@ use gst::subclass::prelude::*;
 use gst_base::subclass::prelude::*;
 
 use super::super::super::util::lock;
+use super::super::run::Run;
 use super::{CAT, EpochSrc};
 use crate::sampler::State;
 
@@ -109,40 +110,48 @@ impl EpochSrc {
         BaseSrcImplExt::parent_event(self, &event)
     }
 
-    /// Goes where the flush that has begun is to go.
+    /// Goes where the flush that has begun is to go. The streaming thread stands still.
     pub(super) fn go(&self) -> bool {
         // The base class also "seeks" to the beginning when it starts.
         let Some(target) = lock(&self.target).take() else {
             return true;
         };
-        let known = self.coordinator.drawn(target.epoch);
-        if let Some(run) = &mut *lock(&self.run) {
-            // An epoch that was asked for and left at once may not have been drawn yet.
-            let is_drawn = known.is_some();
-            let receipt = match known {
-                Some((drawn, receipt)) => {
-                    (run.reader.dataset, run.reader.sampler) = (drawn.dataset, drawn.sampler);
-                    receipt
-                }
-                None => match run.reader.receipt_of(target.epoch) {
-                    Some(receipt) => receipt,
-                    None => return false,
-                },
-            };
-            let exhausted = !self.coordinator.is_broken_off(target.epoch);
-            run.reader.seek(receipt, target.position, exhausted);
-            run.begin_epoch();
-            run.segment_done = false;
-            run.start = target.position.min(run.reader.order().len());
-            match &target.state {
-                Some(state) => run.resume(state),
-                None => run.pass_over(target.position),
-            }
-            // In its middle, positions are those of the dataset that it was drawn from.
-            run.current |= is_drawn && run.start > 0;
-            self.set_recipe(run);
+        let mut run = lock(&self.run).take();
+        let gone = run.as_mut().is_none_or(|run| self.go_to(run, &target));
+        *lock(&self.run) = run;
+        if gone {
+            self.coordinator.flushed(target.epoch, target.state);
         }
-        self.coordinator.flushed(target.epoch, target.state);
+        gone
+    }
+
+    /// Brings `run` to `target`; false if that cannot be.
+    fn go_to(&self, run: &mut Run, target: &Target) -> bool {
+        let known = self.coordinator.drawn(target.epoch);
+        // An epoch that was asked for and left at once may not have been drawn yet.
+        let is_drawn = known.is_some();
+        let receipt = match known {
+            Some((drawn, receipt)) => {
+                (run.reader.dataset, run.reader.sampler) = (drawn.dataset, drawn.sampler);
+                receipt
+            }
+            None => match run.reader.receipt_of(target.epoch) {
+                Some(receipt) => receipt,
+                None => return false,
+            },
+        };
+        let exhausted = !self.coordinator.is_broken_off(target.epoch);
+        run.reader.seek(receipt, target.position, exhausted);
+        run.begin_epoch();
+        run.segment_done = false;
+        run.start = target.position.min(run.reader.order().len());
+        match &target.state {
+            Some(state) => run.resume(state),
+            None => run.pass_over(target.position),
+        }
+        // In its middle, positions are those of the dataset that it was drawn from.
+        run.current |= is_drawn && run.start > 0;
+        self.set_recipe(run);
         true
     }
 }
