@@ -65,7 +65,11 @@ impl EpochDecode {
         let workers = Client::new(threads)
             .map_err(|error| gst::error_msg!(gst::ResourceError::NoSpaceLeft, ("{error}")))?;
         let quarantine = settings.quarantine.as_deref().map(quarantine::open).transpose()?;
-        *lock(&self.stats) = Stats::default();
+        let cache = settings.cache().map(Arc::new);
+        *lock(&self.stats) = Stats {
+            caches: cache.is_some(),
+            ..Stats::default()
+        };
         self.busy.store(0, Ordering::Relaxed);
         let workers = Arc::new(workers);
         *lock(&self.active) = Some(Active {
@@ -73,7 +77,7 @@ impl EpochDecode {
             workers,
             options: Arc::new(settings.options()),
             bound: threads * 2,
-            cache: settings.cache().map(Arc::new),
+            cache,
             quarantine: quarantine.map(Arc::new),
             registration: None,
             recipe: None,

@@ -9,6 +9,8 @@ use super::imp::EpochDecode;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Stats {
     pub decoded: u64,
+    /// There is a cache, so that each of these was not in it.
+    pub caches: bool,
     /// Taken from the cache instead.
     pub cached: u64,
     pub faults: u64,
@@ -48,7 +50,7 @@ impl EpochDecode {
                 .field("in-flight-max", high_water as u64)
                 .field("in-flight-bound", bound as u64)
                 .field("cache-hits", stats.cached)
-                .field("cache-misses", if cache.is_some() { stats.decoded } else { 0 })
+                .field("cache-misses", if stats.caches { stats.decoded } else { 0 })
                 .field("cache-entries", entries)
                 .field("cache-bytes", bytes)
                 .field("decode-ns", self.busy.load(Ordering::Relaxed))
