@@ -135,7 +135,7 @@ fn each_file_takes_one_read() {
     });
 }
 
-/// A network mount that has gone away: who waits for a file lets go, at a flush and at a stop, and leaves the reads behind.
+/// A network mount that has gone away: who waits for a file lets go, at a flush, at the end and at a stop, and leaves the reads behind.
 #[test]
 fn nobody_waits_for_storage_that_is_gone() {
     alone_under(LIMIT, slow_photos, || {
@@ -177,6 +177,11 @@ fn nobody_waits_for_storage_that_is_gone() {
             gst::format::Default::NONE,
         )));
         soon("flush", start);
+        waits();
+        let start = Instant::now();
+        assert!(pipeline.0.send_event(gst::event::Eos::new()));
+        pipeline.wait_eos();
+        soon("end", start);
         let start = Instant::now();
         pipeline.set(gst::State::Null);
         soon("stop", start);

@@ -147,11 +147,15 @@ impl EpochSrc {
 
     /// Ends the streaming thread's waits, for a request and for a file, or lets it wait again.
     fn set_flushing(&self, flushing: bool) {
+        self.interrupt_reads(flushing);
+        self.coordinator.set_flushing(flushing);
+    }
+
+    fn interrupt_reads(&self, interrupted: bool) {
         let reads = lock(&self.reads).clone();
         if let Some(reads) = reads {
-            reads.interrupt(flushing);
+            reads.interrupt(interrupted);
         }
-        self.coordinator.set_flushing(flushing);
     }
 }
 
@@ -215,6 +219,8 @@ impl ElementImpl for EpochSrc {
             gst::EventView::Eos(_) => {
                 let running = self.coordinator.requested().is_some();
                 self.coordinator.end();
+                // Nor does the end wait for a file that is not read to be delivered any more.
+                self.interrupt_reads(true);
                 running
             }
             _ => self.parent_send_event(event),

@@ -24,7 +24,7 @@
  *
  * Where files have to be waited for, up to `io-depth` are read at a time, ahead of those that are asked for and within the
  * epoch; where they come at once (from the page cache) one after the other. At most 256 MiB are read ahead, or one file. A
- * flush or a stop does not wait for reads that do not come back, such as those of a network mount that has gone away; only
+ * flush, an EOS or a stop does not wait for reads that do not come back, such as those of a network mount that has gone away; only
  * `io-depth=1`, and the first slow file of a run, are read where they cannot be left behind.
  *
  * Between two epochs the element waits until the next one is asked for: by epochsink or an application's feed when

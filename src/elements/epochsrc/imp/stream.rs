@@ -38,7 +38,13 @@ impl EpochSrc {
             return Ok(());
         }
         let start = Instant::now();
-        let next = self.next(run).map_err(|Interrupted| gst::FlowError::Flushing)?;
+        let next = self.next(run).map_err(|Interrupted| {
+            // A flush, or the application's end.
+            match self.coordinator.is_ending() {
+                true => gst::FlowError::Eos,
+                false => gst::FlowError::Flushing,
+            }
+        })?;
         let Some((read, again)) = next else {
             run.phase = Phase::Ended;
             return Ok(());
