@@ -51,6 +51,11 @@ impl OpenSample {
         self.opened.as_ref().map_or(0, |opened| opened.size)
     }
 
+    /// Whether it was opened and the file system says that there is nothing in it; known without a read.
+    pub fn is_empty(&self) -> bool {
+        self.opened.as_ref().is_ok_and(|opened| opened.size == 0)
+    }
+
     /// All bytes of the file.
     ///
     /// # Errors

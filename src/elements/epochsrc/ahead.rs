@@ -48,8 +48,9 @@ struct State {
     next: u64,
     /// Bytes that are counted for files.
     bytes: u64,
-    /// Threads that have a file on its way.
+    /// Threads that have a file on its way, and those of them whose file has been forgotten since.
     reading: usize,
+    late: usize,
     /// Nobody is to wait for a file.
     interrupted: bool,
     stop: bool,
@@ -171,6 +172,7 @@ impl Drop for Promise<'_> {
             }
             None => {
                 state.bytes -= size;
+                state.late -= 1;
                 Some(read)
             }
         };
@@ -244,6 +246,11 @@ impl Ahead {
     /// [`Interrupted`] instead of a wait; the file stays in front.
     pub fn pop(&mut self) -> Result<Option<(Content, bool)>, Interrupted> {
         let start = Instant::now();
+        let late = lock(&self.shared.state).late;
+        if late > 0 && late == self.threads.len() {
+            // Files that nobody wants any more must not hold up those that are wanted.
+            self.start(1, late);
+        }
         let mut state = lock(&self.shared.state);
         let popped = loop {
             let Some(front) = state.files.front_mut() else {
@@ -276,15 +283,21 @@ impl Ahead {
             }
         };
         self.shared.left.notify_all();
-        self.grow(start.elapsed());
+        self.grow(start.elapsed(), late);
         Ok(Some(popped))
     }
 
-    /// Starts the threads that a wait of `waited` asks for. Without any more of them it is merely slower.
-    fn grow(&mut self, waited: Duration) {
+    /// Starts the threads that a wait of `waited` asks for.
+    fn grow(&mut self, waited: Duration, late: usize) {
         let more = waited.as_nanos() / PATIENCE.as_nanos();
-        let more = usize::try_from(more).unwrap_or(usize::MAX);
-        for _ in 0..more.min(self.most - self.threads.len()) {
+        self.start(usize::try_from(more).unwrap_or(usize::MAX), late);
+    }
+
+    /// Starts so many threads, where `late` of those that are there are held up: as many again at most, however often that
+    /// happens. Without any more of them it is merely slower.
+    fn start(&mut self, threads: usize, late: usize) {
+        let most = self.most + late.min(self.most);
+        for _ in 0..threads.min(most.saturating_sub(self.threads.len())) {
             let shared = self.shared.clone();
             let thread = std::thread::Builder::new()
                 .name("epochfeed-read".to_owned())
@@ -302,6 +315,7 @@ impl Ahead {
         let files = std::mem::take(&mut state.files);
         state.first += files.len() as u64;
         state.next = state.first;
+        state.late = state.reading;
         let counted = files.iter().map(|file| match file {
             File::Read(_, size) => *size,
             File::Waiting(..) | File::Reading => 0,

@@ -1,7 +1,7 @@
 use std::collections::VecDeque;
 
 use super::ahead::{Ahead, Content, Interrupted, Interrupter};
-use crate::dataset::Dataset;
+use crate::dataset::{Dataset, ReadError};
 use crate::sampler::{Order, Receipt, Sampler, Slot};
 
 /// Draws epoch after epoch and reads its files in order, some of them ahead: `io_depth` at a time where storage is slow.
@@ -89,8 +89,7 @@ impl Reader {
             return Ok(None);
         };
         let content = match content {
-            // What counts is the file when it is needed.
-            Err(_) if read_ahead => self.read_now(slot),
+            Err(error) if read_ahead => self.look_again(slot, error),
             content => content,
         };
         let position = self.position;
@@ -113,6 +112,16 @@ impl Reader {
 
     fn read_now(&self, slot: Slot) -> Content {
         self.dataset.open_ahead(slot.dataset_index).read_version()
+    }
+
+    /// Reads a file that could not be read ahead: what counts is what it is when it is needed. Not one that is as empty as
+    /// before: on slow storage a look costs little, and a read holds up everybody.
+    fn look_again(&self, slot: Slot, before: ReadError) -> Content {
+        let file = self.dataset.open_ahead(slot.dataset_index);
+        match before {
+            ReadError::Empty if file.is_empty() => Err(before),
+            _ => file.read_version(),
+        }
     }
 
     /// Forgets what is read ahead.

@@ -37,7 +37,7 @@ fn files_come_in_order_whoever_reads_them() {
     let (_folder, dataset) = dataset();
     for threads in [0, 1, 5] {
         let mut ahead = Ahead::new(6);
-        ahead.grow(PATIENCE * threads);
+        ahead.grow(PATIENCE * threads, 0);
         assert_eq!(ahead.threads.len() as u32, threads);
         (0..=FILES).for_each(|index| ahead.push(&dataset, index));
         for index in 0..FILES {
@@ -57,7 +57,7 @@ fn memory_is_bounded_and_the_next_file_always_comes() {
     // Room for two files; for none: one at a time.
     for (budget, wanted) in [(250, 2), (0, 1)] {
         let mut ahead = Ahead::within(8, budget);
-        ahead.grow(PATIENCE * 7);
+        ahead.grow(PATIENCE * 7, 0);
         (0..FILES).for_each(|index| ahead.push(&dataset, index));
         for left in (0..FILES as usize).rev() {
             until(|| read(&ahead).0 >= wanted.min(left + 1));
@@ -72,7 +72,7 @@ fn memory_is_bounded_and_the_next_file_always_comes() {
 fn what_is_forgotten_does_not_come() {
     let (_folder, dataset) = dataset();
     let mut ahead = Ahead::within(4, 150);
-    ahead.grow(PATIENCE * 3);
+    ahead.grow(PATIENCE * 3, 0);
     for index in 0..FILES {
         ahead.push(&dataset, index);
         ahead.push(&dataset, 0);
