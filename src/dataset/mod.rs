@@ -184,7 +184,7 @@ impl Dataset {
         &self.0.location
     }
 
-    /// Opens the file of sample `index` and tells the kernel to read it. Any error comes out of [`OpenSample::read`].
+    /// Opens the file of sample `index`. Any error comes out of [`OpenSample::read`].
     pub fn open_ahead(&self, index: u64) -> OpenSample {
         match self.path(index) {
             Some(path) => OpenSample::open(path),

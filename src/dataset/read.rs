@@ -1,4 +1,4 @@
-//! Reading a sample's file, in two steps so that the disk can work while others are decoded.
+//! Reading a sample's file, in two steps: what is known of it once it is open decides whether it is read, and when.
 
 use std::fs::File;
 use std::io::Read;
@@ -11,8 +11,7 @@ use super::{FileVersion, ReadError};
 /// Largest file that is read, 2 GiB. A header alone decides about pixels, but the file has to be in memory for that.
 pub const MAX_FILE_BYTES: u64 = 1 << 31;
 
-/// A file that was opened ahead: the kernel has been told to read it. One that cannot be opened yet is tried again when it is
-/// asked for.
+/// A file that was opened ahead of being read. One that cannot be opened yet is tried again when it is read.
 #[derive(Debug)]
 pub struct OpenSample {
     path: PathBuf,
@@ -27,7 +26,7 @@ struct Opened {
 }
 
 impl OpenSample {
-    /// Opens `path` and starts reading ahead.
+    /// Opens `path`.
     pub fn open(path: PathBuf) -> Self {
         let opened = open(&path);
         Self { path, opened }
@@ -49,6 +48,11 @@ impl OpenSample {
     /// The size at the time of opening, 0 where opening failed: what a limit on memory can count with.
     pub fn size(&self) -> u64 {
         self.opened.as_ref().map_or(0, |opened| opened.size)
+    }
+
+    /// Which version of the file was opened; `None` where that failed.
+    pub fn version(&self) -> Option<FileVersion> {
+        self.opened.as_ref().ok().map(|opened| opened.version)
     }
 
     /// All bytes of the file.
@@ -78,6 +82,9 @@ impl OpenSample {
         if size > MAX_FILE_BYTES {
             return Err(too_large(size));
         }
+        // All of it at a time, where the kernel reads less ahead. A hint: where a file system does not take it, reading is later.
+        #[cfg(target_os = "linux")]
+        let _ = rustix::fs::fadvise(&file, 0, None, Advice::WillNeed);
         let mut bytes = Vec::new();
         bytes
             .try_reserve_exact(size as usize)
@@ -117,7 +124,7 @@ fn is_larger(file: &File, size: u64) -> bool {
     size == 0 || file.metadata().is_ok_and(|metadata| metadata.len() > size)
 }
 
-/// Opens a regular file and asks for its contents.
+/// Opens a regular file.
 fn open(path: &Path) -> Result<Opened, ReadError> {
     let io = |error: rustix::io::Errno| ReadError::from(std::io::Error::from(error));
     // Without NONBLOCK opening a named pipe would wait for a writer, perhaps for ever. Regular files ignore it.
@@ -129,9 +136,6 @@ fn open(path: &Path) -> Result<Opened, ReadError> {
         FileType::Directory => return Err(ReadError::IsDirectory),
         _ => return Err(ReadError::NotAFile),
     }
-    // A hint: where a file system does not take it, reading is merely later.
-    #[cfg(target_os = "linux")]
-    let _ = rustix::fs::fadvise(&file, 0, None, Advice::WillNeed);
     Ok(Opened {
         file: File::from(file),
         size: stat.st_size as u64,

@@ -29,8 +29,9 @@
  * `reason` for each file at fault, once, added to what is there; `epochsrc exclude` leaves these files out. A fault that
  * is not told, in an epoch that is prepared and never asked for, is not listed either.
  *
- * With `cache=ram` frames are kept in memory, up to `cache-bytes`, and a sample whose frame is there is not
- * decoded again in later epochs: its bytes are the same. A frame counts only as long as its file is the same (device, inode, size, times
+ * With `cache=ram` frames are kept in memory, up to `cache-bytes`, and a sample whose frame is there is neither read nor
+ * decoded again in later epochs: its bytes are the same. Its file is opened, to see whether it is still the same, and its encoded
+ * buffer is read when somebody else maps it. A frame counts only as long as its file is the same (device, inode, size, times
  * of modification and change) and frames have the same size and format; a dataset larger than the budget has hits for the
  * part that fits. Hits and misses are in `stats`. Everything is released when the element stops.
  *

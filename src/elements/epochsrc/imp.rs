@@ -21,6 +21,7 @@ use gst_base::subclass::prelude::*;
 
 use super::super::coordinator::{self, Coordinator, Requested, Stage};
 use super::super::faults::OnError;
+use super::super::file_memory::FileAllocator;
 use super::super::util::{Statistics, lock, nanoseconds_since};
 use super::ahead::Interrupter;
 use super::dataset::{Crowd, DatasetFormat, OnChange, OutOfImage, Split};
@@ -72,6 +73,7 @@ pub struct EpochSrc {
     #[property(name = "stats", get = Self::stats, type = Statistics, nick = "Statistics", blurb = "Epochs, samples, bytes, faults; position in the epoch; nanoseconds waited for input, output and requests")]
     stats: Mutex<Stats>,
     coordinator: Arc<Coordinator>,
+    files: FileAllocator,
     run: Mutex<Option<Run>>,
     /// Ends the run's waits for files.
     reads: Mutex<Option<Interrupter>>,
@@ -88,6 +90,7 @@ impl Default for EpochSrc {
             start_over: Mutex::new(false),
             stats: Mutex::default(),
             coordinator: Arc::default(),
+            files: FileAllocator::default(),
             run: Mutex::new(None),
             reads: Mutex::new(None),
             target: Mutex::new(None),

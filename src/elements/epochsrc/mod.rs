@@ -67,6 +67,7 @@ mod reader;
 mod run;
 mod settings;
 mod start;
+mod wanted;
 
 use glib::prelude::*;
 
