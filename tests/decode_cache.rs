@@ -233,6 +233,36 @@ fn a_file_that_changes_is_decoded_again() {
     assert_eq!(after, [&before[1], &before[1], &before[2]].map(Clone::clone));
 }
 
+/// A file that is listed twice is one frame, and each decoder has its own cache.
+#[test]
+fn a_file_that_is_listed_twice_is_kept_once() {
+    let images = scratch();
+    let photos = copy_photos(images.path(), 2);
+    let list = images.path().join("list.txt");
+    let names = [&photos[0], &photos[1], &photos[0], &photos[0]].map(|photo| photo.to_str().unwrap());
+    std::fs::write(&list, names.join("\n")).unwrap();
+    let pipeline = Pipeline::playing(&format!(
+        "epochsrc location={} epochs=3 ! tee name=t ! queue ! epochdecode name=a cache=ram ! {} ! fakesink \
+         t. ! queue ! epochdecode name=b cache=ram ! {} ! fakesink",
+        location(&list),
+        size(SIDE),
+        size(32)
+    ));
+    pipeline.wait_eos();
+    for (name, frame) in [("a", FRAME), ("b", 32 * 32 * 3)] {
+        let stats: gst::Structure = pipeline.element(name).property("stats");
+        let stat = |name| stats.get::<u64>(name).unwrap();
+        assert_eq!(
+            (stat("cache-entries"), stat("cache-bytes")),
+            (2, 2 * frame),
+            "{name}"
+        );
+        assert_eq!(stat("cache-hits") + stat("cache-misses"), 12, "{name}");
+        // The second epoch begins while the last images of the first are decoded.
+        assert!(stat("cache-hits") >= 4, "{name}: {stats}");
+    }
+}
+
 /// Frames of another size or format are other frames.
 #[test]
 fn another_size_is_decoded_again() {

@@ -8,8 +8,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use common::broken::{self, BROKEN, SAMPLES, colour, place};
+use common::pipeline::assert_fails;
 use common::usage::{growth, resident};
-use common::{Feed, Pipeline, Report, SAMPLE, figure, launch, location, scratch};
+use common::{Feed, Pipeline, Report, SAMPLE, figure, launch, location, quoted, scratch};
 use gst::prelude::*;
 
 const EPOCHS: u64 = 20;
@@ -186,6 +187,35 @@ fn max_errors_stops_with_one_error() {
         assert_eq!(pipeline.errors(), [""; 0], "{limit}");
         // The epoch has no line of its own, and its faulty samples have.
         assert_eq!(Report::read(&report).faults.len(), number, "{limit}");
+    }
+}
+
+/// A run that resumes in the middle of an epoch goes on counting where the one before stopped.
+#[test]
+fn max_errors_counts_on_where_a_run_resumes() {
+    let folder = scratch();
+    let list = broken::dataset(folder.path());
+    for on_error in ["skip", "replace"] {
+        let decode = |limit: &str| format!("on-error={on_error} max-errors={limit}");
+        let feed = Feed {
+            source: "shuffle=none",
+            decode: &decode("10"),
+            pack: "batch-size=8",
+            ..Feed::new(&list)
+        };
+        let state = quoted(&feed.report().batches[5].state.to_string());
+        let source = format!("shuffle=none state={state}");
+        let rest = Feed {
+            source: &source,
+            ..feed
+        };
+        assert_eq!(rest.report().epochs[0].skipped, 10, "{on_error}");
+        let line = format!(
+            "epochsrc location={} {source} ! epochdecode {} ! video/x-raw,width=16,height=16 ! fakesink",
+            location(&list),
+            decode("9")
+        );
+        assert_fails(&line, &["Too many faulty samples: 10 in epoch 0"]);
     }
 }
 
