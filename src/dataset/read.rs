@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Advice, FileType, Mode, OFlags};
 
-use super::{FileVersion, ReadError};
+use super::{DatasetError, FileVersion, ReadError};
 
 /// Largest file that is read, 2 GiB. A header alone decides about pixels, but the file has to be in memory for that.
 pub const MAX_FILE_BYTES: u64 = 1 << 31;
@@ -95,6 +95,27 @@ impl OpenSample {
             _ => Ok((bytes, version)),
         }
     }
+}
+
+/// All bytes of a file that is read at once for what it says: a list, labels, names. `None` if it is not there.
+///
+/// # Errors
+/// [`DatasetError::BadFile`]: no regular file (a pipe would be waited for, a device has no end), too large, unreadable.
+pub(super) fn text(path: &Path) -> Result<Option<Vec<u8>>, DatasetError> {
+    match OpenSample::open(path.to_owned()).read() {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(ReadError::Missing) => Ok(None),
+        Err(ReadError::Empty) => Ok(Some(Vec::new())),
+        Err(error) => Err(DatasetError::BadFile {
+            path: path.to_owned(),
+            error,
+        }),
+    }
+}
+
+/// As [`text`], of a file that must be there.
+pub(super) fn existing_text(path: &Path) -> Result<Vec<u8>, DatasetError> {
+    text(path)?.ok_or_else(|| DatasetError::Missing(path.to_owned()))
 }
 
 /// Reads until `bytes` is full or the file ends. One call in general: where each takes its time, a second one that only finds
