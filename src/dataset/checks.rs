@@ -37,6 +37,8 @@ pub enum Finding {
     DuplicateBox,
     /// An image without a class, beside the folders of the classes; left out.
     WithoutClass,
+    /// A class folder without images. It keeps its number, so that the parts of a set agree about the others.
+    EmptyClass,
     /// An image without boxes, which is kept: the background teaches, too.
     WithoutBoxes,
     /// A box around a crowd that was left out as asked for.
@@ -47,7 +49,7 @@ pub enum Finding {
 
 impl Finding {
     /// All kinds, in the order of the table.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::MissingFile,
         Self::OutsideRoot,
         Self::DuplicateId,
@@ -60,6 +62,7 @@ impl Finding {
         Self::OutOfImage,
         Self::DuplicateBox,
         Self::WithoutClass,
+        Self::EmptyClass,
         Self::WithoutBoxes,
         Self::CrowdBox,
         Self::OtherClass,
@@ -80,6 +83,7 @@ impl Finding {
             Self::OutOfImage => "out-of-image-boxes",
             Self::DuplicateBox => "duplicate-boxes",
             Self::WithoutClass => "images-without-class",
+            Self::EmptyClass => "classes-without-images",
             Self::WithoutBoxes => "images-without-boxes",
             Self::CrowdBox => "crowd-boxes",
             Self::OtherClass => "other-classes",

@@ -126,7 +126,17 @@ fn check(location: &Path, listing: &mut Listing, options: &Options) -> Result<()
         });
     }
     if listing.annotations.is_none() {
-        return Ok(());
+        return match options.classes.as_slice() {
+            [] => Ok(()),
+            classes => Err(DatasetError::BadOption {
+                option: "classes",
+                value: classes.join(","),
+                remedy: format!(
+                    "{} has no boxes to choose from; set format to what it is",
+                    location.display()
+                ),
+            }),
+        };
     }
     let unusable = |problem| {
         Err(DatasetError::NothingUsable {
@@ -143,11 +153,12 @@ fn check(location: &Path, listing: &mut Listing, options: &Options) -> Result<()
             "none of its files is below {root}: set root to their folder\n{checks}"
         ));
     }
-    // Boxes there were, and none is left.
+    // Boxes there were, and none is left. What is malformed may have been one: a file of captions has annotations, too.
     let had_boxes = checks.found().any(|finding| {
         matches!(
             finding,
-            Finding::UnknownImage
+            Finding::Malformed
+                | Finding::UnknownImage
                 | Finding::UnknownCategory
                 | Finding::NotFinite
                 | Finding::NegativeBox
