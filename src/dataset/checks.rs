@@ -16,6 +16,9 @@ pub enum Finding {
     MissingFile,
     /// A path that leads out of the root; its image and boxes are left out.
     OutsideRoot,
+    /// A file of another size than its annotation says, both as it is stored and upright. Of a large dataset, only some
+    /// files over the whole are looked into, all with [`strict`](super::Options::strict); the decoder says it of each.
+    SizeMismatch,
     /// An id of an image, category or annotation that is there twice. The later image or category is left out, the later
     /// annotation stays.
     DuplicateId,
@@ -49,9 +52,10 @@ pub enum Finding {
 
 impl Finding {
     /// All kinds, in the order of the table.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::MissingFile,
         Self::OutsideRoot,
+        Self::SizeMismatch,
         Self::DuplicateId,
         Self::Malformed,
         Self::UnknownImage,
@@ -73,6 +77,7 @@ impl Finding {
         match self {
             Self::MissingFile => "missing-files",
             Self::OutsideRoot => "outside-root",
+            Self::SizeMismatch => "size-mismatches",
             Self::DuplicateId => "duplicate-ids",
             Self::Malformed => "malformed-entries",
             Self::UnknownImage => "unknown-images",

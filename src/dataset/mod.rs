@@ -18,6 +18,7 @@ mod open;
 mod options;
 mod paths;
 mod read;
+mod sizes;
 mod targets;
 mod version;
 pub mod yolo;

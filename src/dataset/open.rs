@@ -36,6 +36,7 @@ pub(super) fn open(location: &Path, options: &Options) -> Result<Listing, Datase
     if options.single_class && listing.annotations.is_some() {
         listing.class_names = vec![SINGLE_CLASS.to_owned()];
     }
+    listing.check_sizes(options.strict);
     check(location, &mut listing, &options)?;
     Ok(listing)
 }

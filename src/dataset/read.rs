@@ -4,7 +4,9 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Advice, FileType, Mode, OFlags};
+#[cfg(target_os = "linux")]
+use rustix::fs::Advice;
+use rustix::fs::{FileType, Mode, OFlags};
 
 use super::{DatasetError, FileVersion, ReadError};
 
@@ -30,6 +32,11 @@ impl OpenSample {
     /// Opens `path` and starts reading ahead.
     pub fn open(path: PathBuf) -> Self {
         let opened = open(&path);
+        // A hint: where a file system does not take it, reading is merely later.
+        #[cfg(target_os = "linux")]
+        if let Ok(Opened { file, .. }) = &opened {
+            let _ = rustix::fs::fadvise(file, 0, None, Advice::WillNeed);
+        }
         Self { path, opened }
     }
 
@@ -138,7 +145,14 @@ fn is_larger(file: &File, size: u64) -> bool {
     size == 0 || file.metadata().is_ok_and(|metadata| metadata.len() > size)
 }
 
-/// Opens a regular file and asks for its contents.
+/// The first bytes of a regular file, at most `limit`; `None` if it cannot be read.
+pub(super) fn head(path: &Path, limit: u64) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open(path).ok()?.file.take(limit).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
+}
+
+/// Opens a regular file.
 fn open(path: &Path) -> Result<Opened, ReadError> {
     let io = |error: rustix::io::Errno| ReadError::from(std::io::Error::from(error));
     // Without NONBLOCK opening a named pipe would wait for a writer, perhaps for ever. Regular files ignore it.
@@ -150,9 +164,6 @@ fn open(path: &Path) -> Result<Opened, ReadError> {
         FileType::Directory => return Err(ReadError::IsDirectory),
         _ => return Err(ReadError::NotAFile),
     }
-    // A hint: where a file system does not take it, reading is merely later.
-    #[cfg(target_os = "linux")]
-    let _ = rustix::fs::fadvise(&file, 0, None, Advice::WillNeed);
     Ok(Opened {
         file: File::from(file),
         size: stat.st_size as u64,
