@@ -213,13 +213,22 @@ fn exclusions_are_found_behind_detours() {
         &list,
         "../images/a.jpg\n../images/../images/./b.jpg\n../images/gone.jpg\n",
     );
-    let dataset = Dataset::open(folder.path()).unwrap();
     let exclusions = Exclusions::read(&list).unwrap();
-    let rest = dataset.without(&exclusions).unwrap();
+    let open = |location: &Path| {
+        let strict = Options {
+            strict: true,
+            ..Options::default()
+        };
+        Dataset::open_without(location, &strict, &exclusions).unwrap()
+    };
+    let rest = open(folder.path());
     assert_eq!((rest.len(), rest.excluded()), (1, 2));
     assert_eq!(classes(&rest), [vec![2]]);
     // Also those of a set whose images are behind one.
     write(&folder.path().join("yaml/data.yaml"), "train: ../images\n");
-    let dataset = Dataset::open(&folder.path().join("yaml")).unwrap();
-    assert_eq!(dataset.without(&exclusions).unwrap().len(), 1);
+    assert_eq!(open(&folder.path().join("yaml")).len(), 1);
+    // What is left out is not missed.
+    let listed = folder.path().join("list.txt");
+    write(&listed, "images/gone.jpg\nimages/c.jpg\n");
+    assert_eq!(open(&listed).len(), 1);
 }

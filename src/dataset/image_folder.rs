@@ -26,7 +26,7 @@ impl Source for ImageFolder<'_> {
         // All folders, also one without images: else the parts of a set would number their classes differently.
         let folders = folder::folders(self.root)?;
         let all = folder::scan(self.root)?;
-        let mut listing = Listing::of_paths(self.root, Paths::default());
+        let mut listing = Listing::of_folder(self.root, Paths::default());
         let mut classes = Vec::new();
         let mut is_used = vec![false; folders.len()];
         for path in all.iter() {

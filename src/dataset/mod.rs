@@ -106,35 +106,30 @@ impl Dataset {
     /// [`DatasetError`], naming the path: missing, unreadable (any folder on the way down), without samples, a file that is
     /// not what its format says, nothing that can be used, or, with [`Options::strict`], anything that the checks find.
     pub fn open_with(location: &Path, options: &Options) -> Result<Self, DatasetError> {
-        let listing = open::open(location, options)?;
+        Self::open_without(location, options, &Exclusions::default())
+    }
+
+    /// Opens what `location` names without the samples in `exclusions`: a dataset of its own, with indices and a fingerprint
+    /// of its own. Their files are not missed by the checks; what is wrong with their annotations still counts.
+    ///
+    /// # Errors
+    /// Those of [`open_with`](Self::open_with), and [`DatasetError::AllExcluded`] if nothing is left.
+    pub fn open_without(
+        location: &Path,
+        options: &Options,
+        exclusions: &Exclusions,
+    ) -> Result<Self, DatasetError> {
+        let (listing, excluded) = open::open(location, options, exclusions)?;
         let fingerprint = open::fingerprint(&listing);
         Ok(Self(Arc::new(Inner {
             location: location.to_owned(),
             listing,
             fingerprint,
-            excluded: 0,
+            excluded,
         })))
     }
 
-    /// The samples that are not in `exclusions`, in their order: a dataset of its own, with a fingerprint of its own.
-    ///
-    /// # Errors
-    /// [`DatasetError::AllExcluded`] if there are none.
-    pub fn without(&self, exclusions: &Exclusions) -> Result<Self, DatasetError> {
-        let listing = self.0.listing.filter(|path| !exclusions.contains(path));
-        match listing.paths.len() {
-            0 => Err(DatasetError::AllExcluded(self.len())),
-            len if len == self.len() => Ok(self.clone()),
-            len => Ok(Self(Arc::new(Inner {
-                location: self.0.location.clone(),
-                fingerprint: open::fingerprint(&listing),
-                excluded: self.excluded() + self.len() - len,
-                listing,
-            }))),
-        }
-    }
-
-    /// How many samples [`without`](Self::without) left out.
+    /// How many samples [`open_without`](Self::open_without) left out.
     pub fn excluded(&self) -> u64 {
         self.0.excluded
     }

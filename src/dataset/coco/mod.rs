@@ -47,9 +47,7 @@ impl Source for CocoFile<'_> {
             Some(root) => root.clone(),
             None => find_root(self.json, &coco),
         };
-        let mut listing = arrange(coco, root, options)?;
-        listing.check_files();
-        Ok(listing)
+        arrange(coco, root, options)
     }
 }
 
@@ -125,6 +123,7 @@ fn arrange(mut coco: Coco, root: PathBuf, options: &Options) -> Result<Listing, 
     Ok(Listing {
         root,
         paths,
+        is_found: false,
         annotations: Some(annotations),
         class_names,
         checks,

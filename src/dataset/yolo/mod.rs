@@ -38,7 +38,7 @@ impl Source for Yolo<'_> {
                 described(&yaml, options)?
             } else {
                 let root = part_of(self.location, options.split)?;
-                let mut listing = Listing::of_paths(&root, folder::scan(&root)?);
+                let mut listing = Listing::of_folder(&root, folder::scan(&root)?);
                 listing.class_names = class_names_beside(self.location)?;
                 listing
             }
@@ -50,7 +50,6 @@ impl Source for Yolo<'_> {
         };
         let count = usize::try_from(listing.paths.len()).unwrap_or(usize::MAX);
         listing.paths.truncate(options.share_of(count));
-        listing.check_files();
         read_labels(self.location, &mut listing, options)?;
         Ok(listing)
     }
@@ -137,8 +136,16 @@ fn described(yaml: &Path, options: &Options) -> Result<Listing, DatasetError> {
         )));
     }
     let mut paths = Paths::default();
+    let mut is_found = true;
     for entry in entries {
         let at = locate(&root, entry);
+        if !at.exists() {
+            return Err(wrong(format!(
+                "of {key}: {entry}, {} is not there; correct it, or set root to the folder of the set",
+                at.display()
+            )));
+        }
+        is_found &= at.is_dir();
         let (below, found) = if at.is_dir() {
             (at.as_path(), folder::scan(&at)?)
         } else {
@@ -151,7 +158,7 @@ fn described(yaml: &Path, options: &Options) -> Result<Listing, DatasetError> {
         }
     }
     let mut listing = Listing::of_paths(&root, paths);
-    listing.class_names = data.names;
+    (listing.is_found, listing.class_names) = (is_found, data.names);
     Ok(listing)
 }
 
@@ -231,10 +238,9 @@ fn read_labels(location: &Path, listing: &mut Listing, options: &Options) -> Res
         annotations.push(index, None, targets);
     }
     // Labels in another place are not images without objects. Where the images themselves are, is asked first.
-    let is_missing = checks.count(Finding::MissingFile) == listing.paths.len();
-    match listing.paths.get(0) {
-        Some(first) if !is_labelled && !is_missing => {
-            let image = listing.root.join(first);
+    let mut images = listing.paths.iter().map(|path| listing.root.join(path));
+    match images.find(|image| !is_labelled && image.exists()) {
+        Some(image) => {
             let problem = format!(
                 "none of its {} images has a label file: {} for {} is not there; put them there, or set format=folder for \
                  images alone",
@@ -247,8 +253,9 @@ fn read_labels(location: &Path, listing: &mut Listing, options: &Options) -> Res
                 problem,
             });
         }
-        _ => {}
+        None => {}
     }
+    drop(images);
     listing.annotations = Some(annotations);
     Ok(())
 }
