@@ -4,9 +4,11 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Advice, FileType, Mode, OFlags};
+#[cfg(target_os = "linux")]
+use rustix::fs::Advice;
+use rustix::fs::{FileType, Mode, OFlags};
 
-use super::{FileVersion, ReadError};
+use super::{DatasetError, FileVersion, ReadError};
 
 /// Largest file that is read, 2 GiB. A header alone decides about pixels, but the file has to be in memory for that.
 pub const MAX_FILE_BYTES: u64 = 1 << 31;
@@ -104,6 +106,27 @@ impl OpenSample {
     }
 }
 
+/// All bytes of a file that is read at once for what it says: a list, labels, names. `None` if it is not there.
+///
+/// # Errors
+/// [`DatasetError::BadFile`]: no regular file (a pipe would be waited for, a device has no end), too large, unreadable.
+pub(super) fn text(path: &Path) -> Result<Option<Vec<u8>>, DatasetError> {
+    match OpenSample::open(path.to_owned()).read() {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(ReadError::Missing) => Ok(None),
+        Err(ReadError::Empty) => Ok(Some(Vec::new())),
+        Err(error) => Err(DatasetError::BadFile {
+            path: path.to_owned(),
+            error,
+        }),
+    }
+}
+
+/// As [`text`], of a file that must be there.
+pub(super) fn existing_text(path: &Path) -> Result<Vec<u8>, DatasetError> {
+    text(path)?.ok_or_else(|| DatasetError::Missing(path.to_owned()))
+}
+
 /// Reads until `bytes` is full or the file ends. One call in general: where each takes its time, a second one that only finds
 /// the end would double it.
 fn fill(mut file: &File, bytes: &mut [u8]) -> Result<usize, ReadError> {
@@ -122,6 +145,13 @@ fn fill(mut file: &File, bytes: &mut [u8]) -> Result<usize, ReadError> {
 /// Whether there is more in the file than `size` bytes. Special file systems say 0 of files that have content.
 fn is_larger(file: &File, size: u64) -> bool {
     size == 0 || file.metadata().is_ok_and(|metadata| metadata.len() > size)
+}
+
+/// The first bytes of a regular file, at most `limit`; `None` if it cannot be read.
+pub(super) fn head(path: &Path, limit: u64) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open(path).ok()?.file.take(limit).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
 }
 
 /// Opens a regular file.

@@ -23,7 +23,7 @@ pub enum BoxFormat {
 /// What the dataset says about one image.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Annotation<'a> {
-    /// COCO's id of the image; where the format has none, its index in the dataset.
+    /// COCO's id of the image; where the format has none, its index in the dataset, counted before any exclusion.
     pub image_id: i64,
     /// Width and height as the annotation has them, which may differ from the file's.
     pub size: Option<(u32, u32)>,

@@ -36,7 +36,7 @@ pub(super) struct File {
 impl Wanted {
     /// Opens the file. Errors come out of [`File::content`].
     pub fn open(&self) -> File {
-        let file = self.dataset.open_ahead(self.index);
+        let file = self.dataset.open_file(self.index);
         let kept = self.kept(&file);
         File { file, kept }
     }
