@@ -104,6 +104,8 @@ fn boxes_disappear_where_the_geometry_changes() {
         "videobox left=8 right=-8",
         "aspectratiocrop aspect-ratio=1/1",
         "videoconvert ! rotate angle=0.5 ! videoconvert",
+        // The size stays, but of wider pixels it takes fewer to show the same: borders are added.
+        "identity ! video/x-raw,pixel-aspect-ratio=1/1 ! videoscale ! video/x-raw,width=96,height=64,pixel-aspect-ratio=2/1",
     ] {
         let (targets, warnings) = run(&decoded(&set, &format!("! {between}")));
         assert!(
