@@ -193,7 +193,8 @@ unsafe extern "C" fn keep(
             // SAFETY: as above; both are filled in.
             let (from, to) = unsafe { (&*scaling.in_info, &*scaling.out_info) };
             // Between pixels of unequal aspect a scaler adds borders to keep the picture's, within the same size.
-            let shape = |info: &gst_video::ffi::GstVideoInfo| (info.width, info.height, info.par_n, info.par_d);
+            let shape =
+                |info: &gst_video::ffi::GstVideoInfo| (info.width, info.height, info.par_n, info.par_d);
             shape(from) == shape(to)
         })
     } else {
