@@ -49,9 +49,10 @@ fn mark_around(frame: &[u8], (width, height): (u32, u32), start: (u32, u32), col
     };
     let (x, y) = start;
     let middle = pixel(x, y);
+    // Its share tells the mark from what is around it, not from those of other images, whose colours are a step away.
     assert!(
-        middle != PADDING && marks::share(middle, color) >= 0.5,
-        "no mark of {color:?} at {x},{y}"
+        middle != PADDING && marks::id_of(middle) == marks::id_of(color),
+        "no mark of {color:?} at {x},{y}, but {middle:?}"
     );
     let (from_x, from_y) = (f64::from(x), f64::from(y));
     [
