@@ -136,3 +136,61 @@ fn boxes_of_a_resized_image_are_scaled_and_announced() {
         drop(folder);
     });
 }
+
+/// A dataset that was resized as a whole: the first images are named, all are counted, and a second epoch names none again.
+#[test]
+fn many_of_another_size_are_counted_rather_than_named() {
+    let folder = scratch();
+    let set = MarkedSet::make(folder.path(), IMAGES);
+    let json = set.coco_of("all.json", |image| {
+        ((image.size.0 * 3, image.size.1 * 3), image.marks.clone())
+    });
+    let pipeline = Pipeline::playing(&format!(
+        "epochsrc location={} epochs=2 ! epochdecode name=decode ! fakesink sync=false",
+        location(&json)
+    ));
+    let mut reasons = Vec::new();
+    pipeline.wait(|message| {
+        let said = message
+            .structure()
+            .filter(|said| said.name() == "epochfeed-annotation");
+        reasons.extend(said.map(|said| said.get::<String>("reason").unwrap()));
+        message.type_() == gst::MessageType::Eos
+    });
+    assert_eq!(reasons.len(), 10, "{reasons:?}");
+    let last: Vec<_> = reasons
+        .iter()
+        .map(|reason| reason.contains("only counted"))
+        .collect();
+    assert_eq!(last, [vec![false; 9], vec![true]].concat());
+    let stats: gst::Structure = pipeline.element("decode").property("stats");
+    assert_eq!(stats.get("size-mismatches"), Ok(2 * IMAGES as u64));
+}
+
+#[test]
+fn strict_makes_another_size_an_error() {
+    let folder = scratch();
+    let set = MarkedSet::make(folder.path(), IMAGES);
+    let (json, odd) = resized(&set, Marked::upright);
+    let line = |decode: &str| {
+        let json = location(&json);
+        format!(
+            "epochsrc location={json} shuffle=none strict=true ! epochdecode name=decode {decode} ! fakesink sync=false"
+        )
+    };
+    let error = error_of(&line(""));
+    let (width, height) = (odd[0].size.0 * 2, odd[0].size.1 * 2);
+    for word in [&*odd[0].file, &format!("says {width}x{height}"), "strict=true"] {
+        assert!(error.contains(word), "{word:?} is not in {error}");
+    }
+    let pipeline = Pipeline::playing(&line("on-error=skip cache=ram"));
+    for image in &odd {
+        let fault = pipeline.wait_element("epochfeed-fault");
+        assert!(
+            fault.get::<&str>("uri").unwrap().ends_with(&image.file),
+            "{fault}"
+        );
+        assert_eq!(fault.get("class"), Ok("mismatch"));
+    }
+    pipeline.wait_eos();
+}

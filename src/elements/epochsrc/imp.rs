@@ -422,6 +422,7 @@ impl BaseSrcImpl for EpochSrc {
                 drawn: run.drawn(),
                 state_location: settings.state_location,
                 reload: settings.reload,
+                strict: settings.strict,
             },
             run.reader.epoch(),
             run.last,
