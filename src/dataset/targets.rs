@@ -16,7 +16,7 @@ pub struct Target {
 pub enum BoxFormat {
     /// COCO: x and y of the upper left corner, width and height, in pixels of an image of [`Annotation::size`].
     CornerPixels,
-    /// YOLO: x and y of the centre, width and height, each as a fraction of the upright image's side.
+    /// YOLO: x and y of the centre, width and height, each as a fraction of the image's side.
     CenterNormalized,
 }
 
