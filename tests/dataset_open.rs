@@ -79,7 +79,7 @@ fn a_folder_is_listed_in_the_byte_order_of_its_relative_paths() {
     assert_eq!(relative(&dataset, folder.path()), expected);
     for (index, name) in expected.iter().enumerate() {
         let index = index as u64;
-        assert_eq!(&dataset.open_ahead(index).read().unwrap(), name);
+        assert_eq!(&dataset.open_file(index).read().unwrap(), name);
         let uri = dataset.uri(index).unwrap();
         assert!(uri.starts_with("file:///") && uri.is_ascii());
         assert_eq!(parse_location(&uri).unwrap(), dataset.path(index).unwrap());
@@ -110,8 +110,8 @@ fn links_are_followed_and_loops_end() {
         b"twice/near.jpg",
     ];
     assert_eq!(relative(&dataset, root), expected);
-    assert!(matches!(dataset.open_ahead(0).read(), Err(ReadError::Missing)));
-    assert!(matches!(dataset.open_ahead(2).read(), Err(ReadError::Io(_))));
+    assert!(matches!(dataset.open_file(0).read(), Err(ReadError::Missing)));
+    assert!(matches!(dataset.open_file(2).read(), Err(ReadError::Io(_))));
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn a_list_is_literal_and_relative_to_its_folder() {
     fs::write(folder.path().join("train.txt"), text).unwrap();
     let dataset = Dataset::open(&folder.path().join("train.txt")).unwrap();
     assert_eq!(dataset.len(), 8);
-    let read = |index| dataset.open_ahead(index).read();
+    let read = |index| dataset.open_file(index).read();
     assert_eq!(read(0).unwrap(), b"img/*.jpg");
     assert_eq!(read(1).unwrap(), b"%05d.jpg");
     assert_eq!(read(2).unwrap(), b"img/caf\xe9.jpg");
@@ -162,7 +162,7 @@ fn one_image_is_told_by_content_or_by_name() {
         assert_eq!((dataset.len(), dataset.path(0)), (1, Some(path)));
     }
     let zero = Dataset::open(&folder.path().join("zero.PNG")).unwrap();
-    assert!(matches!(zero.open_ahead(0).read(), Err(ReadError::Empty)));
+    assert!(matches!(zero.open_file(0).read(), Err(ReadError::Empty)));
     for (path, reason) in [
         (put("empty.txt", b""), "lists no images"),
         (put("page.txt", b"<!doctype html><p>404"), "HTML"),
@@ -217,7 +217,7 @@ fn permissions_are_reported() {
         eprintln!("skipped: this user may read everything");
     } else {
         assert!(matches!(
-            dataset.open_ahead(0).read(),
+            dataset.open_file(0).read(),
             Err(ReadError::PermissionDenied)
         ));
         let error = Dataset::open(folder.path()).unwrap_err();
@@ -250,7 +250,7 @@ fn a_named_pipe_does_not_hang_anyone() {
     let dataset = Dataset::open(&folder.path().join("list.txt")).unwrap();
     // In a thread of its own, so that a regression fails here instead of hanging the run.
     let (sender, receiver) = std::sync::mpsc::channel();
-    std::thread::spawn(move || sender.send(dataset.open_ahead(0).read()));
+    std::thread::spawn(move || sender.send(dataset.open_file(0).read()));
     let result = receiver
         .recv_timeout(Duration::from_secs(20))
         .expect("opening a pipe waits for a writer");
@@ -261,7 +261,7 @@ fn a_named_pipe_does_not_hang_anyone() {
 fn a_file_that_shrinks_or_vanishes_between_opening_and_reading() {
     let folder = folder(&[b"a.jpg", b"b.jpg"]);
     let dataset = Dataset::open(folder.path()).unwrap();
-    let (first, second) = (dataset.open_ahead(0), dataset.open_ahead(1));
+    let (first, second) = (dataset.open_file(0), dataset.open_file(1));
     assert_eq!(
         (first.size(), first.path()),
         (5, folder.path().join("a.jpg").as_path())
@@ -270,7 +270,7 @@ fn a_file_that_shrinks_or_vanishes_between_opening_and_reading() {
     fs::write(folder.path().join("b.jpg"), "").unwrap();
     assert_eq!(first.read().unwrap(), b"a.jpg", "what is open can be read");
     assert!(matches!(second.read(), Err(ReadError::Empty)));
-    assert!(matches!(dataset.open_ahead(0).read(), Err(ReadError::Missing)));
+    assert!(matches!(dataset.open_file(0).read(), Err(ReadError::Missing)));
 }
 
 #[test]

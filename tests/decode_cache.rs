@@ -5,7 +5,7 @@
 
 mod common;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use common::frames::{assert_same, frames, pull};
@@ -109,9 +109,22 @@ impl Stepped {
         stats.get(name).unwrap()
     }
 
+    /// Bytes that epochsrc has read.
+    fn read(&self) -> u64 {
+        let stats: gst::Structure = self.pipeline.element("source").property("stats");
+        stats.get("bytes").unwrap()
+    }
+
     fn counts(&self) -> [u64; 4] {
         ["cache-hits", "cache-misses", "cache-entries", "cache-bytes"].map(|name| self.stat(name))
     }
+}
+
+fn bytes_of(files: &[PathBuf]) -> u64 {
+    files
+        .iter()
+        .map(|file| std::fs::metadata(file).unwrap().len())
+        .sum()
 }
 
 fn size(side: u64) -> String {
@@ -121,7 +134,7 @@ fn size(side: u64) -> String {
 #[test]
 fn hits_and_misses_are_counted_and_all_is_released() {
     let images = scratch();
-    copy_photos(images.path(), PHOTOS);
+    let files = bytes_of(&copy_photos(images.path(), PHOTOS));
     let run = Stepped::new(images.path(), "", "cache=ram", PHOTOS);
     let (photos, samples) = (PHOTOS as u64, 3 * PHOTOS as u64);
     for _ in 0..2 {
@@ -129,6 +142,7 @@ fn hits_and_misses_are_counted_and_all_is_released() {
         run.pipeline.set(gst::State::Playing);
         for _ in 0..3 {
             run.epoch();
+            assert_eq!(run.read(), files, "files are read once");
         }
         // The next epoch, which has been asked for, may have begun.
         let [hits, misses, entries, bytes] = run.counts();
@@ -253,7 +267,7 @@ fn a_file_that_is_listed_twice_is_kept_once() {
 #[test]
 fn another_size_is_decoded_again() {
     let images = scratch();
-    copy_photos(images.path(), 3);
+    let files = bytes_of(&copy_photos(images.path(), 3));
     let run = Stepped::new(images.path(), "shuffle=none", "cache=ram", 3);
     run.pipeline.set(gst::State::Playing);
     let before = run.epoch();
@@ -270,6 +284,42 @@ fn another_size_is_decoded_again() {
     ));
     assert_same(&small, &wanted, "of the new size");
     assert_eq!(run.stat("cache-bytes"), 3 * 32 * 32 * 3);
+    // It was epochdecode that found that the files are needed after all.
+    assert_eq!(run.read(), 2 * files);
+}
+
+/// Whoever else gets the files of kept frames reads them.
+#[test]
+fn another_branch_finds_the_files() {
+    let images = scratch();
+    let photos = copy_photos(images.path(), PHOTOS);
+    let pipeline = Pipeline::playing(&format!(
+        "epochsrc name=source location={} shuffle=none epochs=2 auto-advance=false ! tee name=tee \
+         tee. ! queue ! epochdecode name=decode cache=ram ! {} ! fakesink async=false \
+         tee. ! queue ! appsink name=sink sync=false",
+        location(images.path()),
+        size(SIDE)
+    ));
+    let epoch = |kept| {
+        for photo in &photos {
+            let sample = pull(&pipeline, "sink").unwrap();
+            let buffer = sample.buffer().unwrap();
+            assert_eq!(buffer.peek_memory(0).is_type("EpochfeedFile"), kept, "{photo:?}");
+            assert_same_bytes(
+                &photo.display().to_string(),
+                &buffer.map_readable().unwrap(),
+                &std::fs::read(photo).unwrap(),
+            );
+        }
+    };
+    epoch(false);
+    until("all frames are kept", || {
+        let stats: gst::Structure = pipeline.element("decode").property("stats");
+        stats.get::<u64>("cache-entries").unwrap() == PHOTOS as u64
+    });
+    assert!(pipeline.element("source").emit_by_name::<bool>("next-epoch", &[]));
+    epoch(true);
+    pipeline.wait_eos();
 }
 
 /// Images that keep their own size are kept, too, and no object is left.

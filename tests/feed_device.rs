@@ -14,11 +14,12 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use common::gpu::{on_gpu, on_idle_gpu};
-use common::marks::MarkedSet;
-use common::{copy_photos, scratch};
+use common::{MarkedSet, copy_photos, covered, scratch};
 use epochfeed::FeedError;
 use epochfeed::cuda::{CudaError, Device, DeviceMemory, Stream};
 use epochfeed::elements::epochbuffer::Prefetch;
+use epochfeed::elements::faults::OnError;
+use epochfeed::elements::nhwcpack::LastBatch;
 use epochfeed::feed::{Batch, Builder, Feed, Hold};
 use epochfeed::sampler::Shuffle;
 use epochfeed::tensor::Dtype;
@@ -111,6 +112,34 @@ fn a_device_that_cannot_be_had_fails_the_build_and_auto_takes_the_cpu() {
                 ("fused-cpu".into(), "no-driver".into())
             );
         }
+    });
+}
+
+/// Frames are decoded into places of a batch there; their boxes travel with them all the same.
+#[test]
+fn boxes_cover_their_marks_on_a_gpu() {
+    on_gpu(|_| {
+        let folder = scratch();
+        let set = MarkedSet::make(folder.path(), 40);
+        let json = set.coco();
+        std::fs::write(set.path(&set.images[7]), b"no image").unwrap();
+        let batches = |device: &str| {
+            let feed = covered::feed(&json, (320, 320))
+                .device(device)
+                .on_error(OnError::Replace);
+            covered::pass(&feed.last_batch(LastBatch::Pad).build().unwrap())
+        };
+        let (cpu, gpu) = (batches("cpu"), batches("cuda:0"));
+        assert!(gpu.iter().all(|batch| batch.device().is_some()));
+        assert_eq!(
+            covered::assert_boxes_cover_marks(&set, &gpu, (320, 320)).len(),
+            39
+        );
+        let targets = |batches: &[Batch]| -> Vec<_> {
+            let rows = batches.iter().map(|batch| batch.targets().unwrap().to_vec());
+            rows.collect()
+        };
+        assert_eq!(targets(&gpu), targets(&cpu));
     });
 }
 

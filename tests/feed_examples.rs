@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use common::process::Job;
-use common::{copy_photos, scratch};
+use common::{MarkedSet, copy_photos, scratch};
 
 /// A built example.
 fn example(name: &str) -> Job {
@@ -84,10 +84,14 @@ fn boxes_are_drawn_on_a_sheet() {
     std::fs::remove_file(&out).unwrap();
     draw(
         &root.join("data/photos.json"),
-        "--seed 7 --count 3 --match-orientation",
+        "--seed 7 --count 3 --orientation match",
     )
     .success();
     assert_eq!(image::open(&out).unwrap().width(), 16 + 3 * 80);
+    // Fewer than the sixteen that are drawn where nobody says how many.
+    let set = MarkedSet::make(folder.path(), 5);
+    draw(&set.yolo(), "--orientation ignore").success();
+    assert_eq!(image::open(&out).unwrap().height(), 48 + 2 * 116);
     draw(&root.join("data/photos"), "").failure(&["data/photos", "has no boxes", "COCO"]);
     draw(Path::new("/nowhere/at/all.json"), "").failure(&["/nowhere/at/all.json"]);
 }

@@ -132,6 +132,15 @@ fn each_file_takes_one_read() {
         let one = Duration::from_millis(DELAY) * PHOTOS as u32;
         assert!(wall > one, "{wall:?}: the delay has no effect");
         assert!(wall < one * 2, "{wall:?}");
+        // With their frames kept, for all epochs together.
+        let (wall, [_, source]) = run(&list, "io-depth=1 epochs=20", "cache=ram", 16);
+        let waited = Duration::from_nanos(source.get("wait-input-ns").unwrap());
+        figure(format_args!(
+            "cache=ram: 20 epochs of {PHOTOS} files wait {:.2} times as long for files as one reads, and take {:.2} times as long",
+            waited.as_secs_f64() / one.as_secs_f64(),
+            wall.as_secs_f64() / one.as_secs_f64()
+        ));
+        assert!(waited < one * 2, "{waited:?}");
     });
 }
 

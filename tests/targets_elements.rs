@@ -104,6 +104,8 @@ fn boxes_disappear_where_the_geometry_changes() {
         "videobox left=8 right=-8",
         "aspectratiocrop aspect-ratio=1/1",
         "videoconvert ! rotate angle=0.5 ! videoconvert",
+        // The size stays, but of wider pixels it takes fewer to show the same: borders are added.
+        "identity ! video/x-raw,pixel-aspect-ratio=1/1 ! videoscale ! video/x-raw,width=96,height=64,pixel-aspect-ratio=2/1",
     ] {
         let (targets, warnings) = run(&decoded(&set, &format!("! {between}")));
         assert!(
@@ -112,10 +114,38 @@ fn boxes_disappear_where_the_geometry_changes() {
         );
         // Once, not for each batch.
         assert_eq!(warnings.len(), 1, "{between}: {warnings:?}");
-        for word in ["no targets", &set.images[0].file, "epochdecode"] {
+        let culprit = between.split([' ', '!']).next().unwrap();
+        for word in ["no targets", &set.images[0].file, "epochdecode", culprit] {
             assert!(warnings[0].contains(word), "{between}: {}", warnings[0]);
         }
     }
+}
+
+/// Every batch of which one frame has lost its boxes is counted, and an epochsink without a packer says it, too.
+#[test]
+fn lost_boxes_are_counted_and_told_without_a_packer_too() {
+    let folder = scratch();
+    let set = MarkedSet::make(folder.path(), IMAGES);
+    let line = decoded(&set, "! videoflip video-direction=180");
+    let pipeline = Pipeline::playing(&format!(
+        "{line} ! nhwcpack name=pack batch-size=5 ! fakesink sync=false"
+    ));
+    pipeline.wait_eos();
+    let stats: gst::Structure = pipeline.element("pack").property("stats");
+    assert_eq!(
+        (stats.get("batches"), stats.get("targets-lost")),
+        (Ok(3_u64), Ok(3_u64))
+    );
+
+    let pipeline = Pipeline::playing(&format!("{line} ! epochsink silent=true"));
+    let warning = pipeline.wait(|message| message.type_() == gst::MessageType::Warning);
+    assert!(text(&warning).contains("videoflip"), "{}", text(&warning));
+    let mut again = 0;
+    pipeline.wait(|message| {
+        again += u32::from(message.type_() == gst::MessageType::Warning);
+        message.type_() == gst::MessageType::Eos
+    });
+    assert_eq!(again, 0);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use common::covered::{assert_boxes_cover_marks, feed, pass};
-use common::marks::{self, Marked, MarkedSet, Sides};
+use common::marks::{self, Marked, MarkedSet};
 use common::scratch;
 use common::wait::{LIMIT, within};
 use epochfeed::Batch;
@@ -39,49 +39,38 @@ fn every_box_covers_its_mark() {
     });
 }
 
+/// The frames are equal, and their boxes to 1e-6; returns how many.
+#[track_caller]
+fn assert_same_rows(coco: &[Batch], yolo: &[Batch]) -> usize {
+    assert_eq!(coco.len(), yolo.len());
+    let mut rows = 0;
+    for (coco, yolo) in coco.iter().zip(yolo) {
+        assert_eq!(coco.as_u8().unwrap(), yolo.as_u8().unwrap());
+        let (coco, yolo) = (coco.targets().unwrap(), yolo.targets().unwrap());
+        assert_eq!(coco.len(), yolo.len());
+        for (coco, yolo) in coco.iter().zip(yolo) {
+            let off = coco.iter().zip(yolo).map(|(a, b)| (a - b).abs());
+            assert!(off.fold(0.0, f32::max) <= 1e-6, "{coco:?} {yolo:?}");
+        }
+        rows += coco.len();
+    }
+    rows
+}
+
 #[test]
 fn coco_and_yolo_agree() {
     within(2 * LIMIT, || {
         let folder = scratch();
         let set = MarkedSet::make(folder.path(), 90);
         let (coco, yolo) = (set.coco(), set.yolo());
+        let boxes: usize = set.images.iter().map(|image| image.marks.len()).sum();
         for size in [(640, 640), (641, 479)] {
             for fit in [Fit::Letterbox, Fit::Ultralytics] {
                 let of = |location: &Path| pass(&feed(location, size).fit(fit).build().unwrap());
-                let mut rows = 0;
-                for (coco, yolo) in of(&coco).iter().zip(of(&yolo)) {
-                    assert_eq!(coco.as_u8().unwrap(), yolo.as_u8().unwrap());
-                    let (coco, yolo) = (coco.targets().unwrap(), yolo.targets().unwrap());
-                    assert_eq!(coco.len(), yolo.len());
-                    for (coco, yolo) in coco.iter().zip(yolo) {
-                        let off = coco.iter().zip(yolo).map(|(a, b)| (a - b).abs());
-                        assert!(off.fold(0.0, f32::max) <= 1e-6, "{coco:?} {yolo:?}");
-                        rows += 1;
-                    }
-                }
-                assert!(rows > 90);
+                assert_eq!(assert_same_rows(&of(&coco), &of(&yolo)), boxes);
             }
         }
     });
-}
-
-/// What the annotation of an image as it is stored says: its size, and its boxes there.
-fn as_stored(image: &Marked) -> ((u32, u32), Vec<(u32, Sides)>) {
-    let (width, height) = image.size;
-    let turn = |[left, top, right, bottom]: Sides| match image.orientation {
-        5 => [top, left, bottom, right],
-        6 => [top, width - right, bottom, width - left],
-        7 => [height - bottom, width - right, height - top, width - left],
-        8 => [height - bottom, left, height - top, right],
-        other => panic!("{other} keeps the sides"),
-    };
-    let marks = image.marks.iter().map(|(class, sides)| (*class, turn(*sides)));
-    ((height, width), marks.collect())
-}
-
-/// Whether the size of an image tells whether it is meant as stored.
-fn is_told(image: &Marked) -> bool {
-    image.orientation >= 5 && image.size.0 != image.size.1
 }
 
 #[test]
@@ -89,29 +78,32 @@ fn boxes_of_the_stored_image_follow_it_too() {
     within(4 * LIMIT, || {
         let folder = scratch();
         let set = MarkedSet::make(folder.path(), 144);
-        let upright = set.coco();
-        let stored = set.coco_of("stored.json", |image| match is_told(image) {
-            true => as_stored(image),
-            false => (image.size, image.marks.clone()),
-        });
         for mode in [
             OrientationMode::Apply,
             OrientationMode::Ignore,
             OrientationMode::Match,
         ] {
-            for location in [&upright, &stored] {
-                let batches = pass(&feed(location, (320, 320)).orientation(mode).build().unwrap());
-                assert_boxes_cover_marks(&set, &batches, (320, 320));
+            for stored in [false, true] {
+                // Where the size does not tell, whoever ignores orientations has annotated the images as stored.
+                let is_stored = |image: &Marked| match image.is_told() {
+                    true => stored,
+                    false => mode == OrientationMode::Ignore,
+                };
+                let location = set.coco_of("some.json", |image| match is_stored(image) {
+                    true => image.as_stored(),
+                    false => image.upright(),
+                });
+                let batches = pass(&feed(&location, (320, 320)).orientation(mode).build().unwrap());
+                assert_eq!(assert_boxes_cover_marks(&set, &batches, (320, 320)).len(), 144);
                 // Which way it lies is told by its size, too.
                 for sample in batches.iter().flat_map(Batch::samples) {
                     let image = set.get(sample.annotated.unwrap().image_id);
-                    let (width, height) = image.size;
                     let lies = match mode {
                         OrientationMode::Apply => false,
-                        OrientationMode::Ignore => image.orientation >= 5,
-                        OrientationMode::Match => location == &stored && is_told(image),
+                        OrientationMode::Ignore => true,
+                        OrientationMode::Match => stored && image.is_told(),
                     };
-                    let wanted = if lies { (height, width) } else { (width, height) };
+                    let wanted = if lies { image.as_stored().0 } else { image.size };
                     assert_eq!(
                         (sample.source_width, sample.source_height),
                         wanted,
@@ -120,5 +112,21 @@ fn boxes_of_the_stored_image_follow_it_too() {
                 }
             }
         }
+    });
+}
+
+/// YOLO says no sizes: what was annotated as it is stored is so with `orientation=ignore`.
+#[test]
+fn yolo_of_the_stored_images_is_for_who_ignores_orientations() {
+    within(2 * LIMIT, || {
+        let folder = scratch();
+        let set = MarkedSet::make(folder.path(), 72);
+        let pass = |location: &Path| {
+            let feed = feed(location, (320, 320)).orientation(OrientationMode::Ignore);
+            pass(&feed.build().unwrap())
+        };
+        let coco = pass(&set.coco_of("stored.json", Marked::as_stored));
+        assert_boxes_cover_marks(&set, &coco, (320, 320));
+        assert_same_rows(&coco, &pass(&set.yolo_of(Marked::as_stored)));
     });
 }

@@ -3,19 +3,22 @@
 
 mod common;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use common::covered::{assert_boxes_cover_marks, feed, pass};
+use common::frames::pull;
 use common::marks::{Marked, MarkedSet};
 use common::wait::{LIMIT, within};
 use common::{Pipeline, Report, location, scratch};
 use epochfeed::Batch;
 use epochfeed::elements::epochbuffer::Prefetch;
 use epochfeed::elements::faults::OnError;
+use epochfeed::elements::meta::BatchMeta;
 use epochfeed::elements::nhwcpack::LastBatch;
 use epochfeed::feed::{Builder, Hold};
 use epochfeed::sampler::Shuffle;
+use gst::prelude::*;
 
 const SIZE: (u32, u32) = (320, 320);
 
@@ -139,6 +142,74 @@ fn two_ranks_share_the_targets() {
         assert_eq!(counts[0], counts[1]);
         assert_eq!(seen.len(), set.images.len() - broken.len());
     });
+}
+
+/// Where boxes are told of each sample of `batch`: its place in the dataset, and its rows without the number in the batch.
+fn rows_of(batch: &gst::Sample) -> Vec<(u64, Vec<[f32; 5]>)> {
+    let meta = BatchMeta::get(batch.buffer().unwrap()).unwrap();
+    let targets = meta.targets.unwrap();
+    assert_eq!(targets.image_id.len(), meta.dataset_index.len());
+    let places = meta.dataset_index.iter().enumerate();
+    places
+        .map(|(place, index)| {
+            let rows = targets.rows.iter().filter(|row| row[0] == place as f32);
+            (
+                *index,
+                rows.map(|row| [row[1], row[2], row[3], row[4], row[5]]).collect(),
+            )
+        })
+        .collect()
+}
+
+/// A seek in the middle of a batch, behind skipped samples: what was gathered is thrown away with its boxes.
+#[test]
+fn boxes_stay_with_their_image_behind_a_flush() {
+    let folder = scratch();
+    let set = MarkedSet::make(folder.path(), 40);
+    let json = set.coco();
+    let broken = break_some(&set).len();
+    let pipeline = |prefetch: &str| {
+        Pipeline::new(&format!(
+            "epochsrc location={} shuffle=keyed seed=5 ! epochdecode on-error=skip ! video/x-raw,width=64,height=64 \
+             ! epochbuffer prefetch={prefetch} ! nhwcpack batch-size=6 last-batch=pad \
+             ! appsink name=sink sync=false max-buffers=1",
+            location(&json)
+        ))
+    };
+    let straight = pipeline("off");
+    straight.set(gst::State::Playing);
+    let known: BTreeMap<_, _> = std::iter::from_fn(|| pull(&straight, "sink"))
+        .flat_map(|batch| rows_of(&batch))
+        .collect();
+    assert_eq!(known.len(), 40 - broken);
+    for (prefetch, start) in [("off", 0), ("off", 9), ("complete", 0), ("complete", 13)] {
+        let pipeline = pipeline(prefetch);
+        pipeline.set(gst::State::Playing);
+        for _ in 0..2 {
+            pull(&pipeline, "sink").unwrap();
+        }
+        let seek = gst::event::Seek::builder(
+            1.0,
+            gst::SeekFlags::FLUSH,
+            gst::SeekType::Set,
+            gst::format::Default::from_u64(start),
+            gst::SeekType::None,
+            gst::format::Default::NONE,
+        );
+        assert!(pipeline.0.send_event(seek.build()));
+        let mut seen = BTreeSet::new();
+        while let Some(batch) = pull(&pipeline, "sink") {
+            for (index, rows) in rows_of(&batch) {
+                assert_eq!(&rows, &known[&index], "{prefetch} from {start}: {index}");
+                seen.insert(index);
+            }
+        }
+        let least = 40 - broken - start as usize;
+        assert!(
+            (least..=40 - broken).contains(&seen.len()),
+            "{prefetch} from {start}: {seen:?}"
+        );
+    }
 }
 
 #[test]

@@ -15,7 +15,7 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 use epochfeed::dataset::{Dataset, Options, Split, parse_location};
 use epochfeed::decode::OrientationMode;
 use epochfeed::sampler::Shuffle;
@@ -42,15 +42,35 @@ struct Arguments {
     /// Shuffles with this seed; in the dataset's order if it is not given
     #[arg(long)]
     seed: Option<u64>,
-    /// How many frames
+    /// How many frames, if there are so many
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=300))]
     count: u32,
     /// Width and height of the frames
     #[arg(long, default_value_t = 320, value_parser = clap::value_parser!(u32).range(16..=2048))]
     size: u32,
-    /// Turn each image so that it has the size in its annotation, and fail where it never has
-    #[arg(long)]
-    match_orientation: bool,
+    /// What is done about EXIF orientations
+    #[arg(long, value_enum, default_value_t = Orientation::Apply)]
+    orientation: Orientation,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Orientation {
+    /// Each image is turned upright
+    Apply,
+    /// Each image, and its boxes if their size does not say otherwise, are left as stored
+    Ignore,
+    /// Each image is turned so that it has the size in its annotation; it is an error if it never has
+    Match,
+}
+
+impl From<Orientation> for OrientationMode {
+    fn from(orientation: Orientation) -> Self {
+        match orientation {
+            Orientation::Apply => Self::Apply,
+            Orientation::Ignore => Self::Ignore,
+            Orientation::Match => Self::Match,
+        }
+    }
 }
 
 fn main() -> ExitCode {
@@ -65,26 +85,27 @@ fn main() -> ExitCode {
 
 fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     let location = parse_location(&arguments.location)?;
-    // The feed opens it again; here it is asked for the names of its classes.
+    // The feed opens it again; here it is asked for its size and the names of its classes.
     let options = Options {
         root: arguments.root.clone(),
         split: if arguments.val { Split::Val } else { Split::Train },
         ..Options::default()
     };
-    let names = Dataset::open_with(&location, &options)?.class_names().to_vec();
+    let dataset = Dataset::open_with(&location, &options)?;
+    let names = dataset.class_names().to_vec();
+    // A set to try things with may have four images.
+    let count = u64::from(arguments.count).min(dataset.len());
     let mut feed = Feed::builder(&location)
         .dataset(options)
         .shuffle(Shuffle::None)
         .no_jitter()
         .dtype(Dtype::Uint8)
-        .size(arguments.size, arguments.size);
+        .size(arguments.size, arguments.size)
+        .orientation(arguments.orientation.into());
     if let Some(seed) = arguments.seed {
         feed = feed.shuffle(Shuffle::Keyed).seed(seed);
     }
-    if arguments.match_orientation {
-        feed = feed.orientation(OrientationMode::Match);
-    }
-    let feed = feed.samples_per_epoch(arguments.count.into()).build()?;
+    let feed = feed.samples_per_epoch(count).build()?;
 
     let mut frames = Vec::new();
     for epoch in feed.epochs() {

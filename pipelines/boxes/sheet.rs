@@ -87,15 +87,27 @@ fn outline([x, y, width, height]: [f32; 4], (frame_width, frame_height): (u32, u
     )
 }
 
-/// The class's name on a ground of its colour, at the box's upper left corner.
+/// The class's name on a ground of its colour, at the box's upper left corner, or as near to it as the frame allows.
 fn label(canvas: &mut Canvas, corner: Point, class: usize, names: &[String]) {
     let name = names
         .get(class)
         .map_or_else(|| format!("class {class}"), Clone::clone);
-    let corner = Point::new(corner.x.max(0), corner.y.max(0));
     let characters = u32::try_from(name.chars().count()).unwrap_or(u32::MAX);
     let size = LABEL.character_size;
-    let ground = Size::new(characters.saturating_mul(size.width) + 4, size.height + 2);
+    let ground = Size::new(
+        characters.saturating_mul(size.width).saturating_add(4),
+        size.height + 2,
+    );
+    // Whole, as far as the frame has room for it.
+    let within = |at: i32, label: u32, frame: u32| {
+        let last = i32::try_from(frame.saturating_sub(label)).unwrap_or(i32::MAX);
+        at.clamp(0, last)
+    };
+    let (width, height) = canvas.0.dimensions();
+    let corner = Point::new(
+        within(corner.x, ground.width, width),
+        within(corner.y, ground.height, height),
+    );
     let ground = Rectangle::new(corner, ground).into_styled(PrimitiveStyle::with_fill(colour(class)));
     let Ok(()) = ground.draw(canvas);
     let style = MonoTextStyle::new(LABEL, BLACK);
@@ -152,6 +164,16 @@ mod tests {
             (2, [9.0, 9.0, 1.0, 1.0]),
         ]);
         assert_ne!(with_boxes(&odd, &["a".into()]), odd.picture);
+    }
+
+    #[test]
+    fn labels_are_whole_at_the_frames_edge() {
+        // A box of two pixels in the lower right corner, named in four letters of 6x10.
+        let drawn = with_boxes(&frame(&[(0, [0.99, 0.99, 0.02, 0.02])]), &["edge".into()]);
+        for (x, y) in [(100 - 28, 80 - 12), (99, 80 - 12), (100 - 28, 79)] {
+            assert_ne!(*drawn.get_pixel(x, y), GREY, "{x},{y}");
+        }
+        assert_eq!(*drawn.get_pixel(100 - 29, 79), GREY);
     }
 
     #[test]

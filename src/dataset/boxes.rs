@@ -66,14 +66,15 @@ impl Rules {
             checks.add(finding, name);
             return None;
         }
-        target.bbox = self.within(target.bbox, size, checks, &name)?;
-        if self.single_class {
-            target.class = 0;
-        }
-        // As bits: two boxes that differ only in the sign of a zero are one too many to care about.
+        // As it is written: boxes of two classes are two, also where they become one class or are cut to the same. As bits:
+        // two boxes that differ only in the sign of a zero are one too many to care about.
         if !self.seen.insert((target.class, target.bbox.map(f32::to_bits))) {
             checks.add(Finding::DuplicateBox, name);
             return None;
+        }
+        target.bbox = self.within(target.bbox, size, checks, &name)?;
+        if self.single_class {
+            target.class = 0;
         }
         Some(target)
     }

@@ -16,6 +16,9 @@ pub enum Finding {
     MissingFile,
     /// A path that leads out of the root; its image and boxes are left out.
     OutsideRoot,
+    /// A file of another size than its annotation says, both as it is stored and upright. Of a large dataset, only some
+    /// files over the whole are looked into, all with [`strict`](super::Options::strict); the decoder says it of each.
+    SizeMismatch,
     /// An id of an image, category or annotation that is there twice. The later image or category is left out, the later
     /// annotation stays.
     DuplicateId,
@@ -37,6 +40,8 @@ pub enum Finding {
     DuplicateBox,
     /// An image without a class, beside the folders of the classes; left out.
     WithoutClass,
+    /// A class folder without images. It keeps its number, so that the parts of a set agree about the others.
+    EmptyClass,
     /// An image without boxes, which is kept: the background teaches, too.
     WithoutBoxes,
     /// A box around a crowd that was left out as asked for.
@@ -47,9 +52,10 @@ pub enum Finding {
 
 impl Finding {
     /// All kinds, in the order of the table.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 17] = [
         Self::MissingFile,
         Self::OutsideRoot,
+        Self::SizeMismatch,
         Self::DuplicateId,
         Self::Malformed,
         Self::UnknownImage,
@@ -60,6 +66,7 @@ impl Finding {
         Self::OutOfImage,
         Self::DuplicateBox,
         Self::WithoutClass,
+        Self::EmptyClass,
         Self::WithoutBoxes,
         Self::CrowdBox,
         Self::OtherClass,
@@ -70,6 +77,7 @@ impl Finding {
         match self {
             Self::MissingFile => "missing-files",
             Self::OutsideRoot => "outside-root",
+            Self::SizeMismatch => "size-mismatches",
             Self::DuplicateId => "duplicate-ids",
             Self::Malformed => "malformed-entries",
             Self::UnknownImage => "unknown-images",
@@ -80,6 +88,7 @@ impl Finding {
             Self::OutOfImage => "out-of-image-boxes",
             Self::DuplicateBox => "duplicate-boxes",
             Self::WithoutClass => "images-without-class",
+            Self::EmptyClass => "classes-without-images",
             Self::WithoutBoxes => "images-without-boxes",
             Self::CrowdBox => "crowd-boxes",
             Self::OtherClass => "other-classes",

@@ -21,6 +21,15 @@ pub enum DatasetError {
         #[source]
         error: io::Error,
     },
+    /// A file that is read for what it says about the images, and is no such file.
+    #[error("cannot read {}: {error}", path.display())]
+    BadFile {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it, and what can be done.
+        #[source]
+        error: ReadError,
+    },
     /// A folder without images.
     #[error(
         "{} holds no images: point location at a folder with files ending in one of {}",
@@ -132,7 +141,7 @@ pub enum ReadError {
     #[error("empty file: download it again or remove it from the dataset")]
     Empty,
     /// It has more bytes than an image can have.
-    #[error("file of {bytes} bytes is too large for an image (limit {limit}): remove it from the dataset")]
+    #[error("file of {bytes} bytes is too large (limit {limit}): remove it from the dataset")]
     TooLarge {
         /// Its size.
         bytes: u64,

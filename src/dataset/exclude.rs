@@ -1,18 +1,19 @@
 //! Files that are left out of a dataset: a list that `epochdecode quarantine` wrote, or one by hand.
 
 use std::collections::HashSet;
-use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use serde::Deserialize;
 
+use super::read::existing_text;
 use super::{DatasetError, parse_location};
 
 /// What is to be left out.
 ///
 /// A line is either a JSON object whose `uri` is a `file://` URI, as `epochdecode quarantine` writes them, or a path, relative to
-/// the folder of the list, or a URI. Lines without text are skipped, and so are lines of JSON that were not finished.
+/// the folder of the list, or a URI. Lines without text are skipped, and so are lines of JSON that were not finished. Paths
+/// are compared as text, with every `..` taken back before: links are not looked through.
 #[derive(Clone, Debug, Default)]
 pub struct Exclusions {
     paths: HashSet<PathBuf>,
@@ -37,9 +38,8 @@ impl Exclusions {
     /// # Errors
     /// [`DatasetError`], naming the list: it is missing or cannot be read, or a line is neither of the two.
     pub fn read(path: &Path) -> Result<Self, DatasetError> {
-        let failed = |error| DatasetError::from_io(path, error);
-        let text = fs::read(path).map_err(failed)?;
-        let absolute = std::path::absolute(path).map_err(failed)?;
+        let text = existing_text(path)?;
+        let absolute = std::path::absolute(path).map_err(|error| DatasetError::from_io(path, error))?;
         let folder = absolute.parent().unwrap_or(Path::new("/"));
         let mut paths = HashSet::new();
         for (number, line) in (1..).zip(lines(&text)) {
@@ -60,7 +60,7 @@ impl Exclusions {
                 match std::str::from_utf8(line) {
                     Ok(line) => line.to_owned(),
                     Err(_) => {
-                        paths.insert(folder.join(std::ffi::OsStr::from_bytes(line)));
+                        paths.insert(direct(folder.join(std::ffi::OsStr::from_bytes(line))));
                         continue;
                     }
                 }
@@ -70,7 +70,7 @@ impl Exclusions {
                 number,
                 reason: error.to_string(),
             })?;
-            paths.insert(folder.join(entry));
+            paths.insert(direct(folder.join(entry)));
         }
         Ok(Self { paths })
     }
@@ -82,7 +82,7 @@ impl Exclusions {
 
     /// Whether the file at the absolute `path` is left out.
     pub fn contains(&self, path: &Path) -> bool {
-        self.paths.contains(path)
+        self.paths.contains(path) || (has_detour(path) && self.paths.contains(&direct(path.to_owned())))
     }
 
     /// Number of files, whether they are part of a dataset or not.
@@ -96,9 +96,31 @@ impl Exclusions {
     }
 }
 
+fn has_detour(path: &Path) -> bool {
+    path.components().any(|part| part == Component::ParentDir)
+}
+
+/// The absolute `path` without `..`, by its text: where a list lies beside the images, and where a `data.yaml` does, each
+/// has its own way to them.
+fn direct(path: PathBuf) -> PathBuf {
+    if !has_detour(&path) {
+        return path;
+    }
+    let mut direct = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => drop(direct.pop()),
+            part => direct.push(part),
+        }
+    }
+    direct
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn read(text: &[u8]) -> Result<Exclusions, String> {

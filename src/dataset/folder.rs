@@ -39,6 +39,21 @@ pub(super) fn scan(root: &Path) -> Result<Paths, DatasetError> {
     Ok(paths)
 }
 
+/// The names of the folders directly below `root`, hidden ones left out, in byte order.
+pub(super) fn folders(root: &Path) -> Result<Vec<Vec<u8>>, DatasetError> {
+    let failed = |error| DatasetError::from_io(root, error);
+    let mut folders = Vec::new();
+    for entry in fs::read_dir(root).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let name = entry.file_name().into_vec();
+        if !name.starts_with(b".") && matches!(kind(&entry).map_err(failed)?, Kind::Folder) {
+            folders.push(name);
+        }
+    }
+    folders.sort_unstable();
+    Ok(folders)
+}
+
 /// Device and inode: what a folder is, whatever it is called.
 type Identity = (u64, u64);
 

@@ -20,6 +20,8 @@ pub(super) struct Listing {
     /// What the paths are relative to.
     pub root: PathBuf,
     pub paths: Paths,
+    /// The paths were found in folders rather than written somewhere: nobody has to look whether they are there.
+    pub is_found: bool,
     /// For each of the paths; `None` for a format without targets.
     pub annotations: Option<Annotations>,
     pub class_names: Vec<String>,
@@ -27,18 +29,27 @@ pub(super) struct Listing {
 }
 
 impl Listing {
+    /// The paths that a search of the folder `root` found, without targets.
+    pub fn of_folder(root: &Path, paths: Paths) -> Self {
+        Self {
+            is_found: true,
+            ..Self::of_paths(root, paths)
+        }
+    }
+
     /// Paths below `root` without targets.
     pub fn of_paths(root: &Path, paths: Paths) -> Self {
         Self {
             root: root.to_owned(),
             paths,
+            is_found: false,
             annotations: None,
             class_names: Vec::new(),
             checks: Checks::default(),
         }
     }
 
-    /// The samples whose absolute path is `wanted`, with what is said about them. The classes, and what the checks found,
+    /// The samples whose absolute path is `wanted`, with what is said about them. The classes, and what was found so far,
     /// stay those of all.
     pub fn filter(&self, wanted: impl Fn(&Path) -> bool) -> Self {
         let mut paths = Paths::default();
@@ -56,6 +67,7 @@ impl Listing {
         Self {
             root: self.root.clone(),
             paths,
+            is_found: self.is_found,
             annotations,
             class_names: self.class_names.clone(),
             checks: self.checks.clone(),
@@ -65,6 +77,9 @@ impl Listing {
     /// Counts the files that are not there. They stay in the listing: what is done about them is for the decoder to
     /// say (`on-error`), and the order of an epoch must not depend on what a disk has lost.
     pub fn check_files(&mut self) {
+        if self.is_found {
+            return;
+        }
         for path in self.paths.iter() {
             // Behind links, so that one to nowhere is missing. What may not be looked at is there, as far as anyone knows.
             let missing = |error: &std::io::Error| error.kind() != std::io::ErrorKind::PermissionDenied;

@@ -18,6 +18,7 @@ mod open;
 mod options;
 mod paths;
 mod read;
+mod sizes;
 mod targets;
 mod version;
 pub mod yolo;
@@ -47,7 +48,7 @@ use self::listing::Listing;
 /// let dataset = Dataset::open(folder.path())?;
 /// assert_eq!(dataset.len(), 2);
 /// assert!(dataset.uri(0).is_some_and(|uri| uri.ends_with("/a%201.png")));
-/// assert_eq!(dataset.open_ahead(1).read()?, b"x");
+/// assert_eq!(dataset.open_file(1).read()?, b"x");
 /// # Ok(())
 /// # }
 /// ```
@@ -92,10 +93,12 @@ impl Dataset {
     ///   beside it, where SPLIT is what follows the last `_` in the file's name (`instances_train2017.json`). Categories
     ///   are numbered from 0 in the order of their ids. Boxes stay in pixels of the JSON's width and height;
     /// - **Yolo**: the images of a folder (of its `images` if it has one), a list, or the part [`Options::split`] of a
-    ///   `data.yaml`. Labels are where Ultralytics looks for them: `labels` for the last `images` of the path, and `.txt`;
-    ///   see [`yolo::parse_labels`] for a line. Classes are named by the `data.yaml`, or a `classes.txt` in the folder or
-    ///   its `labels`;
-    /// - **ImageFolder**: one target around the whole image, whose class is the folder directly below the location.
+    ///   `data.yaml`. A folder with `train` and `val` (or `valid`) in it has parts, too. Labels are where Ultralytics looks for
+    ///   them: `labels` for the last `images` of the path, and `.txt`; see [`yolo::parse_labels`] for a line. An image
+    ///   without such a file has no boxes, but one of them must have one. Classes are named by the `data.yaml`, or a
+    ///   `classes.txt` in the folder or its `labels`;
+    /// - **ImageFolder**: one target around the whole image, whose class is the folder directly below the location. A folder
+    ///   without images has a number, too.
     ///
     /// Then it is checked; see [`Checks`].
     ///
@@ -103,35 +106,30 @@ impl Dataset {
     /// [`DatasetError`], naming the path: missing, unreadable (any folder on the way down), without samples, a file that is
     /// not what its format says, nothing that can be used, or, with [`Options::strict`], anything that the checks find.
     pub fn open_with(location: &Path, options: &Options) -> Result<Self, DatasetError> {
-        let listing = open::open(location, options)?;
+        Self::open_without(location, options, &Exclusions::default())
+    }
+
+    /// Opens what `location` names without the samples in `exclusions`: a dataset of its own, with indices and a fingerprint
+    /// of its own. Their files are not missed by the checks; what is wrong with their annotations still counts.
+    ///
+    /// # Errors
+    /// Those of [`open_with`](Self::open_with), and [`DatasetError::AllExcluded`] if nothing is left.
+    pub fn open_without(
+        location: &Path,
+        options: &Options,
+        exclusions: &Exclusions,
+    ) -> Result<Self, DatasetError> {
+        let (listing, excluded) = open::open(location, options, exclusions)?;
         let fingerprint = open::fingerprint(&listing);
         Ok(Self(Arc::new(Inner {
             location: location.to_owned(),
             listing,
             fingerprint,
-            excluded: 0,
+            excluded,
         })))
     }
 
-    /// The samples that are not in `exclusions`, in their order: a dataset of its own, with a fingerprint of its own.
-    ///
-    /// # Errors
-    /// [`DatasetError::AllExcluded`] if there are none.
-    pub fn without(&self, exclusions: &Exclusions) -> Result<Self, DatasetError> {
-        let listing = self.0.listing.filter(|path| !exclusions.contains(path));
-        match listing.paths.len() {
-            0 => Err(DatasetError::AllExcluded(self.len())),
-            len if len == self.len() => Ok(self.clone()),
-            len => Ok(Self(Arc::new(Inner {
-                location: self.0.location.clone(),
-                fingerprint: open::fingerprint(&listing),
-                excluded: self.excluded() + self.len() - len,
-                listing,
-            }))),
-        }
-    }
-
-    /// How many samples [`without`](Self::without) left out.
+    /// How many samples [`open_without`](Self::open_without) left out.
     pub fn excluded(&self) -> u64 {
         self.0.excluded
     }
@@ -184,8 +182,8 @@ impl Dataset {
         &self.0.location
     }
 
-    /// Opens the file of sample `index` and tells the kernel to read it. Any error comes out of [`OpenSample::read`].
-    pub fn open_ahead(&self, index: u64) -> OpenSample {
+    /// Opens the file of sample `index`. Any error comes out of [`OpenSample::read`].
+    pub fn open_file(&self, index: u64) -> OpenSample {
         match self.path(index) {
             Some(path) => OpenSample::open(path),
             None => OpenSample::failed(ReadError::NoSuchSample {

@@ -12,14 +12,20 @@ use super::image_folder::ImageFolder;
 use super::listing::{Listing, Source};
 use super::paths::Paths;
 use super::yolo::{self, Yolo};
-use super::{DatasetError, Format, MAX_FILE_BYTES, Options, OutOfImage, folder, hexadecimal, list};
+use super::{
+    DatasetError, Exclusions, Format, MAX_FILE_BYTES, Options, OutOfImage, folder, hexadecimal, list,
+};
 use crate::decode::{Sniffed, sniff};
 
 /// What Ultralytics calls the only class.
 const SINGLE_CLASS: &str = "item";
 
-/// Lists what `location` names and checks it.
-pub(super) fn open(location: &Path, options: &Options) -> Result<Listing, DatasetError> {
+/// Lists what `location` names, leaves out what is excluded and checks the rest. Also says how many were left out.
+pub(super) fn open(
+    location: &Path,
+    options: &Options,
+    exclusions: &Exclusions,
+) -> Result<(Listing, u64), DatasetError> {
     options.check()?;
     let failed = |error| DatasetError::from_io(location, error);
     let absolute = std::path::absolute(location).map_err(failed)?;
@@ -36,8 +42,19 @@ pub(super) fn open(location: &Path, options: &Options) -> Result<Listing, Datase
     if options.single_class && listing.annotations.is_some() {
         listing.class_names = vec![SINGLE_CLASS.to_owned()];
     }
+    let all = listing.paths.len();
+    if !exclusions.is_empty() {
+        listing = listing.filter(|path| !exclusions.contains(path));
+    }
+    let left = listing.paths.len();
+    if left == 0 && all > 0 {
+        return Err(DatasetError::AllExcluded(all));
+    }
+    // Before the checks: what is known to be missing is not missed, and costs no look.
+    listing.check_files();
+    listing.check_sizes(options.strict);
     check(location, &mut listing, &options)?;
-    Ok(listing)
+    Ok((listing, all - left))
 }
 
 fn not_a_dataset(location: &Path, what: impl Into<String>) -> DatasetError {
@@ -126,7 +143,17 @@ fn check(location: &Path, listing: &mut Listing, options: &Options) -> Result<()
         });
     }
     if listing.annotations.is_none() {
-        return Ok(());
+        return match options.classes.as_slice() {
+            [] => Ok(()),
+            classes => Err(DatasetError::BadOption {
+                option: "classes",
+                value: classes.join(","),
+                remedy: format!(
+                    "{} has no boxes to choose from; set format to what it is",
+                    location.display()
+                ),
+            }),
+        };
     }
     let unusable = |problem| {
         Err(DatasetError::NothingUsable {
@@ -143,11 +170,12 @@ fn check(location: &Path, listing: &mut Listing, options: &Options) -> Result<()
             "none of its files is below {root}: set root to their folder\n{checks}"
         ));
     }
-    // Boxes there were, and none is left.
+    // Boxes there were, and none is left. What is malformed may have been one: a file of captions has annotations, too.
     let had_boxes = checks.found().any(|finding| {
         matches!(
             finding,
-            Finding::UnknownImage
+            Finding::Malformed
+                | Finding::UnknownImage
                 | Finding::UnknownCategory
                 | Finding::NotFinite
                 | Finding::NegativeBox
@@ -186,7 +214,7 @@ struct Images<'a> {
 
 impl Source for Images<'_> {
     fn list(&self, options: &Options) -> Result<Listing, DatasetError> {
-        Ok(Listing::of_paths(
+        Ok(Listing::of_folder(
             self.root,
             share(folder::scan(self.root)?, options),
         ))
@@ -203,9 +231,7 @@ impl Source for OneFile<'_> {
     fn list(&self, options: &Options) -> Result<Listing, DatasetError> {
         let paths = self.paths()?;
         let root = self.path.parent().unwrap_or(Path::new("/"));
-        let mut listing = Listing::of_paths(root, share(paths, options));
-        listing.check_files();
-        Ok(listing)
+        Ok(Listing::of_paths(root, share(paths, options)))
     }
 }
 

@@ -23,7 +23,7 @@ pub enum Format {
     ImageFolder,
 }
 
-/// Which part of a `data.yaml`.
+/// Which part of a YOLO set: as its `data.yaml` says, or by the names of its folders.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Split {
     /// `train`.
@@ -62,12 +62,13 @@ pub struct Options {
     pub format: Format,
     /// What COCO's file names are relative to, and the `path` of a `data.yaml`; found beside the file where `None`.
     pub root: Option<PathBuf>,
-    /// Which part of a `data.yaml`.
+    /// Which part of a YOLO set that has parts.
     pub split: Split,
     /// COCO's boxes around crowds.
     pub crowd: Crowd,
-    /// Names or numbers of the classes whose boxes are kept; all where empty. Classes keep their numbers and images stay
-    /// in the dataset, as with Ultralytics' `classes`.
+    /// Names or numbers of the classes whose boxes are kept; all where empty. The numbers are those of
+    /// [`class_names`](super::Dataset::class_names), not COCO's category ids. Classes keep their numbers and images stay in
+    /// the dataset, as with Ultralytics' `classes`. Refused for a dataset without boxes.
     pub classes: Vec<String>,
     /// All boxes are of class 0, called `item`.
     pub single_class: bool,
@@ -118,25 +119,33 @@ impl Options {
         if self.classes.is_empty() {
             return Ok(None);
         }
-        let number_of = |class: &str| {
-            let named = names.iter().position(|name| name == class);
-            let number = || class.parse().ok();
-            let number = named.and_then(|at| u32::try_from(at).ok()).or_else(number)?;
-            (names.is_empty() || (number as usize) < names.len()).then_some(number)
-        };
-        let number = |class: &String| {
-            number_of(class.trim()).ok_or_else(|| DatasetError::BadOption {
-                option: "classes",
-                value: class.clone(),
-                remedy: format!("give names or numbers of the dataset's classes: {}", known(names)),
-            })
-        };
-        self.classes
-            .iter()
-            .map(number)
-            .collect::<Result<_, _>>()
-            .map(Some)
+        let mut wanted = HashSet::new();
+        for class in &self.classes {
+            let numbers = numbers_of(class.trim(), names);
+            if numbers.is_empty() {
+                return Err(DatasetError::BadOption {
+                    option: "classes",
+                    value: class.clone(),
+                    remedy: format!("give names or numbers of the dataset's classes: {}", known(names)),
+                });
+            }
+            wanted.extend(numbers);
+        }
+        Ok(Some(wanted))
     }
+}
+
+/// The classes that `class` means, by name before number. Files have names with spaces around them, and several classes of
+/// one name.
+fn numbers_of(class: &str, names: &[String]) -> Vec<u32> {
+    let is_named = |name: &String| !class.is_empty() && name.trim() == class;
+    let named = (0..).zip(names).filter(|(_, name)| is_named(name));
+    let named: Vec<u32> = named.map(|(number, _)| number).collect();
+    if !named.is_empty() {
+        return named;
+    }
+    let exists = |number: &u32| names.is_empty() || (*number as usize) < names.len();
+    class.parse().ok().filter(exists).into_iter().collect()
 }
 
 /// The classes in a message, not all of a thousand.

@@ -1,18 +1,19 @@
-//! Reading a sample's file, in two steps so that the disk can work while others are decoded.
+//! Reading a sample's file, in two steps: what is known of it once it is open decides whether it is read, and when.
 
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Advice, FileType, Mode, OFlags};
+#[cfg(target_os = "linux")]
+use rustix::fs::Advice;
+use rustix::fs::{FileType, Mode, OFlags};
 
-use super::{FileVersion, ReadError};
+use super::{DatasetError, FileVersion, ReadError};
 
 /// Largest file that is read, 2 GiB. A header alone decides about pixels, but the file has to be in memory for that.
 pub const MAX_FILE_BYTES: u64 = 1 << 31;
 
-/// A file that was opened ahead: the kernel has been told to read it. One that cannot be opened yet is tried again when it is
-/// asked for.
+/// A file that was opened ahead of being read. One that cannot be opened yet is tried again when it is read.
 #[derive(Debug)]
 pub struct OpenSample {
     path: PathBuf,
@@ -27,7 +28,7 @@ struct Opened {
 }
 
 impl OpenSample {
-    /// Opens `path` and starts reading ahead.
+    /// Opens `path`.
     pub fn open(path: PathBuf) -> Self {
         let opened = open(&path);
         Self { path, opened }
@@ -54,6 +55,11 @@ impl OpenSample {
     /// Whether it was opened and the file system says that there is nothing in it; known without a read.
     pub fn is_empty(&self) -> bool {
         self.opened.as_ref().is_ok_and(|opened| opened.size == 0)
+    }
+
+    /// Which version of the file was opened; `None` where that failed.
+    pub fn version(&self) -> Option<FileVersion> {
+        self.opened.as_ref().ok().map(|opened| opened.version)
     }
 
     /// All bytes of the file.
@@ -83,6 +89,9 @@ impl OpenSample {
         if size > MAX_FILE_BYTES {
             return Err(too_large(size));
         }
+        // All of it at a time, where the kernel reads less ahead. A hint: where a file system does not take it, reading is later.
+        #[cfg(target_os = "linux")]
+        let _ = rustix::fs::fadvise(&file, 0, None, Advice::WillNeed);
         let mut bytes = Vec::new();
         bytes
             .try_reserve_exact(size as usize)
@@ -100,6 +109,27 @@ impl OpenSample {
             _ => Ok((bytes, version)),
         }
     }
+}
+
+/// All bytes of a file that is read at once for what it says: a list, labels, names. `None` if it is not there.
+///
+/// # Errors
+/// [`DatasetError::BadFile`]: no regular file (a pipe would be waited for, a device has no end), too large, unreadable.
+pub(super) fn text(path: &Path) -> Result<Option<Vec<u8>>, DatasetError> {
+    match OpenSample::open(path.to_owned()).read() {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(ReadError::Missing) => Ok(None),
+        Err(ReadError::Empty) => Ok(Some(Vec::new())),
+        Err(error) => Err(DatasetError::BadFile {
+            path: path.to_owned(),
+            error,
+        }),
+    }
+}
+
+/// As [`text`], of a file that must be there.
+pub(super) fn existing_text(path: &Path) -> Result<Vec<u8>, DatasetError> {
+    text(path)?.ok_or_else(|| DatasetError::Missing(path.to_owned()))
 }
 
 /// Reads until `bytes` is full or the file ends. One call in general: where each takes its time, a second one that only finds
@@ -122,7 +152,14 @@ fn is_larger(file: &File, size: u64) -> bool {
     size == 0 || file.metadata().is_ok_and(|metadata| metadata.len() > size)
 }
 
-/// Opens a regular file and asks for its contents.
+/// The first bytes of a regular file, at most `limit`; `None` if it cannot be read.
+pub(super) fn head(path: &Path, limit: u64) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open(path).ok()?.file.take(limit).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
+}
+
+/// Opens a regular file.
 fn open(path: &Path) -> Result<Opened, ReadError> {
     let io = |error: rustix::io::Errno| ReadError::from(std::io::Error::from(error));
     // Without NONBLOCK opening a named pipe would wait for a writer, perhaps for ever. Regular files ignore it.
@@ -134,9 +171,6 @@ fn open(path: &Path) -> Result<Opened, ReadError> {
         FileType::Directory => return Err(ReadError::IsDirectory),
         _ => return Err(ReadError::NotAFile),
     }
-    // A hint: where a file system does not take it, reading is merely later.
-    #[cfg(target_os = "linux")]
-    let _ = rustix::fs::fadvise(&file, 0, None, Advice::WillNeed);
     Ok(Opened {
         file: File::from(file),
         size: stat.st_size as u64,

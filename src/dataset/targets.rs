@@ -16,14 +16,14 @@ pub struct Target {
 pub enum BoxFormat {
     /// COCO: x and y of the upper left corner, width and height, in pixels of an image of [`Annotation::size`].
     CornerPixels,
-    /// YOLO: x and y of the centre, width and height, each as a fraction of the upright image's side.
+    /// YOLO: x and y of the centre, width and height, each as a fraction of the image's side.
     CenterNormalized,
 }
 
 /// What the dataset says about one image.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Annotation<'a> {
-    /// COCO's id of the image; where the format has none, its index in the dataset.
+    /// COCO's id of the image; where the format has none, its index in the dataset, counted before any exclusion.
     pub image_id: i64,
     /// Width and height as the annotation has them, which may differ from the file's.
     pub size: Option<(u32, u32)>,

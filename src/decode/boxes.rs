@@ -1,5 +1,7 @@
 //! Where the boxes of an image lie in its frame: through the same orientation, scale and offset as its pixels.
 
+use std::cmp::Ordering;
+
 use super::orient;
 use super::{DecodeError, Header, OrientationMode, Placement};
 
@@ -24,10 +26,8 @@ pub struct BoxMap {
     placement: Placement,
     /// The size that the annotation's pixels are of.
     annotated: (f64, f64),
-    /// The orientation that leads from the annotation's picture, if it is counted in pixels, to the frame's.
+    /// The orientation that leads from the annotation's picture to the frame's.
     turn: u8,
-    /// The same, if it is in fractions of the sides, which are always those of the upright image.
-    turn_upright: u8,
     agrees: bool,
 }
 
@@ -35,10 +35,11 @@ impl BoxMap {
     /// For the image of `header`, decoded with `mode` to `placement`, whose annotation says that the image has the size
     /// `annotated`.
     ///
-    /// An annotation in pixels is of the upright image, since that is what is seen where boxes are drawn; only if `annotated`
-    /// has the sides of the image as stored, and not those of the upright one, it is of that. So it is the annotation that
-    /// decides, and the boxes follow into the frame whatever `mode` is. Without a size it is of the upright image. A size that
-    /// is neither ([`agrees`](Self::agrees)) is taken for that of a resized upright image.
+    /// An annotation is of the image as it was seen where its boxes were drawn: turned upright, or as stored. Where an orientation
+    /// exchanges the sides, those that are annotated tell which, whatever `mode` is, and the boxes follow from there into
+    /// the frame. Where they cannot (none are annotated, a square, a mirrored image), the annotation is of what `mode` makes of
+    /// the image: who ignores orientations says that they were ignored before. A size that is neither
+    /// ([`agrees`](Self::agrees)) is that of a resized image, the one whose shape it comes nearer to.
     pub fn new(
         header: &Header,
         mode: OrientationMode,
@@ -46,23 +47,23 @@ impl BoxMap {
         annotated: Option<(u32, u32)>,
     ) -> Self {
         let (upright, stored) = (header.oriented_size(OrientationMode::Apply), header.stored_size());
-        let annotated = annotated.unwrap_or(upright);
-        let of_stored = annotated == stored && annotated != upright;
-        let turn_upright = match mode {
-            OrientationMode::Apply | OrientationMode::Match => 1,
-            OrientationMode::Ignore => orient::inverse(header.orientation),
+        let decoded = header.oriented_size(mode);
+        let annotated = annotated.unwrap_or(decoded);
+        let is_upright = match distance(annotated, upright).total_cmp(&distance(annotated, stored)) {
+            Ordering::Less => true,
+            Ordering::Greater => false,
+            Ordering::Equal => mode != OrientationMode::Ignore,
         };
-        let turn = match mode {
-            _ if !of_stored => turn_upright,
-            OrientationMode::Apply | OrientationMode::Match => header.orientation,
-            OrientationMode::Ignore => 1,
+        let turn = match (is_upright, mode) {
+            (true, OrientationMode::Ignore) => orient::inverse(header.orientation),
+            (false, OrientationMode::Apply | OrientationMode::Match) => header.orientation,
+            _ => 1,
         };
         Self {
             placement,
             annotated: (annotated.0.into(), annotated.1.into()),
             turn,
-            turn_upright,
-            agrees: of_stored || annotated == upright,
+            agrees: annotated == stored || annotated == upright,
         }
     }
 
@@ -79,25 +80,24 @@ impl BoxMap {
     /// The box in the frame of one in pixels of the annotation's picture.
     pub fn pixels(&self, [left, top, right, bottom]: [f64; 4]) -> [f64; 4] {
         let (width, height) = self.annotated;
-        self.place(
-            self.turn,
-            [left / width, top / height, right / width, bottom / height],
-        )
+        self.fractions([left / width, top / height, right / width, bottom / height])
     }
 
-    /// The box in the frame of one in fractions of the upright image's sides.
+    /// The box in the frame of one in fractions of the sides of the annotation's picture.
     pub fn fractions(&self, sides: [f64; 4]) -> [f64; 4] {
-        self.place(self.turn_upright, sides)
-    }
-
-    /// Turns a box in fractions of the sides and brings it to the frame.
-    fn place(&self, turn: u8, sides: [f64; 4]) -> [f64; 4] {
-        let [left, top, right, bottom] = orient::apply_to_box(turn, sides);
+        let [left, top, right, bottom] = orient::apply_to_box(self.turn, sides);
         let Placement { scaled, offset, .. } = self.placement;
         let x = |x: f64| x * f64::from(scaled.0) + f64::from(offset.0);
         let y = |y: f64| y * f64::from(scaled.1) + f64::from(offset.1);
         [x(left), y(top), x(right), y(bottom)]
     }
+}
+
+/// How far the shape of one size is from that of another: 1 where it has the same, as where it is resized, more elsewhere.
+fn distance(a: (u32, u32), b: (u32, u32)) -> f64 {
+    let (one, other) = (u64::from(a.0) * u64::from(b.1), u64::from(a.1) * u64::from(b.0));
+    // The same two numbers for a size and for the one with the sides exchanged, if they are equally far.
+    one.max(other) as f64 / one.min(other) as f64
 }
 
 /// The mode under which the image of `header` has the size `annotated`: what [`OrientationMode::Match`] comes to for it. Upright
@@ -215,17 +215,18 @@ mod tests {
                         let frame = resized(&resized(&turned, source, between), between, placement.scaled);
                         let window = bright(&frame, placement.scaled.0);
                         let map = BoxMap::new(&header, mode, placement, Some(stored));
-                        // 2, 3 and 4 keep the sides: the size does not tell that it is of the stored picture.
-                        let seen = if header.oriented_size(OrientationMode::Apply) == stored {
-                            let sides = [
-                                f64::from(mark[0]) / f64::from(stored.0),
-                                f64::from(mark[1]) / f64::from(stored.1),
-                                f64::from(mark[2]) / f64::from(stored.0),
-                                f64::from(mark[3]) / f64::from(stored.1),
-                            ];
-                            map.fractions(orient::apply_to_box(orientation, sides))
+                        let sides = [
+                            f64::from(mark[0]) / f64::from(stored.0),
+                            f64::from(mark[1]) / f64::from(stored.1),
+                            f64::from(mark[2]) / f64::from(stored.0),
+                            f64::from(mark[3]) / f64::from(stored.1),
+                        ];
+                        // 2, 3 and 4 keep the sides: only who ignores them has the annotation of the stored picture.
+                        let seen = if orient::swaps_sides(orientation) || mode == OrientationMode::Ignore {
+                            assert_eq!(map.fractions(sides), map.pixels(mark.map(f64::from)));
+                            map.fractions(sides)
                         } else {
-                            map.pixels(mark.map(f64::from))
+                            map.fractions(orient::apply_to_box(orientation, sides))
                         };
                         let offset = [
                             placement.offset.0,
@@ -290,13 +291,55 @@ mod tests {
     #[test]
     fn a_size_that_is_neither_is_that_of_a_resized_image() {
         let header = header((640, 480), 6);
-        let placement = place(Fit::None, (480, 640), (480, 640));
-        let map = BoxMap::new(&header, OrientationMode::Apply, placement, Some((240, 320)));
-        assert!(!map.agrees());
-        assert_eq!(map.pixels([10.0, 20.0, 30.0, 40.0]), [20.0, 40.0, 60.0, 80.0]);
-        let unsaid = BoxMap::new(&header, OrientationMode::Apply, placement, None);
-        assert!(unsaid.agrees());
-        assert_eq!(unsaid.pixels([10.0, 20.0, 30.0, 40.0]), [10.0, 20.0, 30.0, 40.0]);
+        let place = |size| place(Fit::None, size, size);
+        let bbox = [10.0, 20.0, 30.0, 40.0];
+        let apply = |annotated| BoxMap::new(&header, OrientationMode::Apply, place((480, 640)), annotated);
+        let ignore = |annotated| BoxMap::new(&header, OrientationMode::Ignore, place((640, 480)), annotated);
+        // Half the upright one, and about half the stored one.
+        let (upright, stored) = (Some((240, 320)), Some((320, 239)));
+        for map in [apply(upright), apply(stored), ignore(upright), ignore(stored)] {
+            assert!(!map.agrees());
+        }
+        assert_eq!(apply(upright).pixels(bbox), [20.0, 40.0, 60.0, 80.0]);
+        assert_eq!(ignore(upright).pixels(bbox), [40.0, 420.0, 80.0, 460.0]);
+        let close = |found: [f64; 4], wanted: [f64; 4]| {
+            assert!(
+                found.iter().zip(wanted).all(|(a, b)| (a - b).abs() < 0.5),
+                "{found:?}"
+            );
+        };
+        close(ignore(stored).pixels(bbox), [20.0, 40.0, 60.0, 80.0]);
+        close(apply(stored).pixels(bbox), [400.0, 20.0, 440.0, 60.0]);
+    }
+
+    /// Where the sides do not tell, an annotation is of what is decoded; whoever annotated as the image is stored has a mode, too.
+    #[test]
+    fn without_a_size_that_tells_it_is_of_the_picture_that_is_decoded() {
+        for (stored, annotated) in [
+            ((640, 480), None),
+            ((640, 640), Some((640, 640))),
+            ((640, 640), Some((320, 320))),
+            // As far from the one as from the other.
+            ((640, 480), Some((100, 100))),
+        ] {
+            for orientation in 1..=8 {
+                let header = header(stored, orientation);
+                for mode in [OrientationMode::Apply, OrientationMode::Ignore] {
+                    let size = header.oriented_size(mode);
+                    let map = BoxMap::new(&header, mode, place(Fit::None, size, size), annotated);
+                    let (x, y) = (f64::from(size.0), f64::from(size.1));
+                    assert_eq!(
+                        map.fractions([0.25, 0.5, 0.5, 0.625]),
+                        [0.25 * x, 0.5 * y, 0.5 * x, 0.625 * y],
+                        "{stored:?} {annotated:?} {orientation} {mode:?}"
+                    );
+                    assert_eq!(
+                        map.agrees(),
+                        annotated.is_none_or(|annotated| annotated == stored)
+                    );
+                }
+            }
+        }
     }
 
     #[test]

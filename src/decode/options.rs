@@ -32,10 +32,10 @@ pub enum OrientationMode {
     /// The image is turned upright, as OpenCV does by default.
     #[default]
     Apply,
-    /// The image is left as stored, as Pillow does by default.
+    /// The image is left as stored, as Pillow does by default. So is what an annotation is of, unless its size says otherwise.
     Ignore,
     /// Whichever of the two gives the image the size that its annotation says; see
-    /// [`match_orientation`](super::match_orientation). As `Apply` where there is no annotation.
+    /// [`match_orientation`](super::match_orientation). As `Apply` where both do, or where there is no annotated size.
     Match,
 }
 

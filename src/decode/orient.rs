@@ -3,10 +3,12 @@
 use super::OrientationMode;
 use super::pixels::{Pixels, PixelsMut};
 
-/// The orientation, 1 to 8, in a TIFF structure (what follows `Exif\0\0`). Anything missing or invalid is 1.
+/// The orientation, 1 to 8, in a TIFF structure. Anything missing or invalid is 1. What marks it in JPEG, `Exif\0\0`, does not
+/// belong in PNG and WebP, and is written there all the same by some: it is passed over.
 ///
 /// Only IFD0 is read, so thumbnails and looping IFD chains do not matter.
 pub(super) fn from_exif(tiff: &[u8]) -> u8 {
+    let tiff = tiff.strip_prefix(b"Exif\0\0").unwrap_or(tiff);
     image::metadata::Orientation::from_exif_chunk(tiff).map_or(1, image::metadata::Orientation::to_exif)
 }
 
@@ -158,5 +160,12 @@ mod tests {
             1
         );
         assert_eq!(from_exif(b"II*\0\xff\xff\xff\xff"), 1);
+        assert_eq!(from_exif(b"Exif\0\0"), 1);
+    }
+
+    #[test]
+    fn the_mark_in_front_of_the_structure_is_passed_over() {
+        let structure = b"II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0\x06\0\0\0";
+        assert_eq!(from_exif(&[b"Exif\0\0".as_slice(), structure].concat()), 6);
     }
 }

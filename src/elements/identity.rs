@@ -1,9 +1,12 @@
-//! Buffers that have lost, behind an epochsrc, what says which sample they are.
+//! Buffers that have lost, behind an epochsrc, what says which sample they are, or where its boxes are.
 //!
 //! Identity travels with the buffer and is never derived by counting: a frame without its `epochfeed-sample` meta would get
 //! another sample's label and gains, and the state behind it would be unknown.
 
 use gst::prelude::*;
+
+use super::faults;
+use super::meta::SampleMeta;
 
 /// Posts the error about `what`, which came to `pad` of `element` without a name.
 pub(super) fn post_lost(element: &impl IsA<gst::Element>, pad: &gst::Pad, what: &str) {
@@ -14,6 +17,29 @@ pub(super) fn post_lost(element: &impl IsA<gst::Element>, pad: &gst::Pad, what: 
         ("{what} does not say which sample it is: an element behind epochsrc makes new buffers without the meta of \
              the old ones"),
         ["Leave it out. The elements in between: {}", between.join(", ")]
+    );
+}
+
+/// Warns that the frame of `sample`, of `size`, came to `pad` of `element` without its boxes.
+pub(super) fn warn_of_boxes(
+    element: &impl IsA<gst::Element>,
+    pad: &gst::Pad,
+    sample: &SampleMeta,
+    (width, height): (u32, u32),
+) {
+    let between = names_between(pad);
+    gst::element_warning!(
+        element,
+        gst::StreamError::Format,
+        (
+            "Batches have no targets: {} came without the boxes of its {width}x{height} frame",
+            faults::describe(sample)
+        ),
+        [
+            "An element in between decodes or changes the geometry of frames: let epochdecode decode, turn and fit them. \
+             The elements in between: {}",
+            between.join(", ")
+        ]
     );
 }
 

@@ -15,6 +15,7 @@ pub mod epochdecode;
 pub mod epochsink;
 pub mod epochsrc;
 pub mod faults;
+mod file_memory;
 mod gstcuda;
 pub mod hsvquantize;
 mod identity;

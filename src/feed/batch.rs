@@ -31,7 +31,8 @@ pub struct Sample {
     pub pad: bool,
     /// Index in the dataset of the faulty sample whose place this one takes.
     pub replaced_from: Option<u64>,
-    /// Width of the image before it was fitted into the frame; turned upright first, unless the feed ignores orientations.
+    /// Width of the image before it was fitted into the frame, turned as it is there: by what
+    /// [`orientation`](super::Builder::orientation) comes to for it.
     pub source_width: u32,
     /// Height, likewise.
     pub source_height: u32,

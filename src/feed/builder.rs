@@ -175,8 +175,8 @@ impl Builder {
         self
     }
 
-    /// Keeps decoded frames in memory, up to so many bytes, so that later epochs decode only what did not fit. The bytes of the
-    /// batches are the same.
+    /// Keeps decoded frames in memory, up to so many bytes, so that later epochs read and decode only what did not fit. The bytes of
+    /// the batches are the same.
     pub fn cache(mut self, bytes: u64) -> Self {
         self.0.cache = Some(bytes);
         self

@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use epochfeed::feed::{Annotated, Sample};
 use epochfeed::tensor::Dtype;
 use epochfeed::{Batch, Feed};
 
-use super::marks::{self, MarkedSet};
+use super::marks::{self, MarkedSet, Said, Sides};
 
 /// Neither a level of the marks nor the usual grey.
 pub const PADDING: [u8; 3] = [9, 27, 230];
@@ -49,9 +50,10 @@ fn mark_around(frame: &[u8], (width, height): (u32, u32), start: (u32, u32), col
     };
     let (x, y) = start;
     let middle = pixel(x, y);
+    // Its share tells the mark from what is around it, not from those of other images, whose colours are a step away.
     assert!(
-        middle != PADDING && marks::share(middle, color) >= 0.5,
-        "no mark of {color:?} at {x},{y}"
+        middle != PADDING && marks::id_of(middle) == marks::id_of(color),
+        "no mark of {color:?} at {x},{y}, but {middle:?}"
     );
     let (from_x, from_y) = (f64::from(x), f64::from(y));
     [
@@ -62,8 +64,23 @@ fn mark_around(frame: &[u8], (width, height): (u32, u32), start: (u32, u32), col
     ]
 }
 
-/// Every box of `batches` is where the mark is that it is of, to half a pixel, and every mark has its box and its class. Returns
-/// the images that were seen.
+/// Whether size, scale and padding of `sample` lead from boxes of the frame to those that are `said` of the image.
+fn lead_back(sample: &Sample, boxes: &[[f64; 4]], (size, marks): &Said) -> bool {
+    let Annotated { scale, pad, .. } = sample.annotated.unwrap();
+    let fits = |bbox: &[f64; 4], sides: &Sides| {
+        let axes = [0, 1, 0, 1].into_iter().zip(bbox.iter().zip(sides));
+        axes.map(|(axis, (side, mark))| side - (f64::from(*mark) * scale[axis] + f64::from(pad[axis])))
+            .all(|off| off.abs() < 1e-3)
+    };
+    *size == (sample.source_width, sample.source_height)
+        && boxes
+            .iter()
+            .zip(marks)
+            .all(|(bbox, (_, sides))| fits(bbox, sides))
+}
+
+/// Every box of `batches` is where the mark is that it is of, to half a pixel, every mark has its box and its class, and each
+/// sample says how its image came there. Returns the images that were seen.
 #[track_caller]
 pub fn assert_boxes_cover_marks(set: &MarkedSet, batches: &[Batch], size: (u32, u32)) -> BTreeSet<i64> {
     let (width, height) = (f64::from(size.0), f64::from(size.1));
@@ -82,14 +99,24 @@ pub fn assert_boxes_cover_marks(set: &MarkedSet, batches: &[Batch], size: (u32, 
             let classes: Vec<_> = own.iter().map(|row| row[1] as u32).collect();
             let wanted: Vec<_> = image.marks.iter().map(|(class, _)| *class).collect();
             assert_eq!(classes, wanted, "{image:?}");
-            for row in own {
+            let sides_of = |row: &[f32; 6]| {
                 let [x, y, w, h] = [row[2], row[3], row[4], row[5]].map(f64::from);
-                let sides = [
+                [
                     (x - w / 2.0) * width,
                     (y - h / 2.0) * height,
                     (x + w / 2.0) * width,
                     (y + h / 2.0) * height,
-                ];
+                ]
+            };
+            let all: Vec<_> = own.iter().map(|row| sides_of(row)).collect();
+            assert!(
+                [image.upright(), image.as_stored()]
+                    .iter()
+                    .any(|said| lead_back(sample, &all, said)),
+                "{sample:?} does not lead from {all:?} back to {image:?}"
+            );
+            for row in own {
+                let ([x, y], sides) = ([row[2], row[3]].map(f64::from), sides_of(row));
                 let start = ((x * width) as u32, (y * height) as u32);
                 let found = mark_around(frame, size, start, marks::color(id));
                 for (side, found) in sides.iter().zip(found) {

@@ -29,6 +29,43 @@ pub struct Marked {
     pub marks: Vec<(u32, Sides)>,
 }
 
+/// What an annotation says of an image: its size, and class and box of each mark.
+pub type Said = ((u32, u32), Vec<(u32, Sides)>);
+
+impl Marked {
+    /// What the annotation of the image as it is seen says.
+    pub fn upright(&self) -> Said {
+        (self.size, self.marks.clone())
+    }
+
+    /// What the annotation of the image as it is stored says.
+    pub fn as_stored(&self) -> Said {
+        let (width, height) = self.size;
+        let turn = |[left, top, right, bottom]: Sides| match self.orientation {
+            2 => [width - right, top, width - left, bottom],
+            3 => [width - right, height - bottom, width - left, height - top],
+            4 => [left, height - bottom, right, height - top],
+            5 => [top, left, bottom, right],
+            6 => [top, width - right, bottom, width - left],
+            7 => [height - bottom, width - right, height - top, width - left],
+            8 => [height - bottom, left, height - top, right],
+            _ => [left, top, right, bottom],
+        };
+        let size = if self.orientation >= 5 {
+            (height, width)
+        } else {
+            (width, height)
+        };
+        let marks = self.marks.iter().map(|(class, sides)| (*class, turn(*sides)));
+        (size, marks.collect())
+    }
+
+    /// Whether its size tells whether an annotation is of the image as it is stored.
+    pub fn is_told(&self) -> bool {
+        self.orientation >= 5 && self.size.0 != self.size.1
+    }
+}
+
 /// A folder with `images`, and annotations if they are written.
 pub struct MarkedSet {
     pub folder: PathBuf,
@@ -144,11 +181,11 @@ impl MarkedSet {
 
     /// Writes the annotations as COCO does, boxes of the upright images.
     pub fn coco(&self) -> PathBuf {
-        self.coco_of("upright.json", |image| (image.size, image.marks.clone()))
+        self.coco_of("upright.json", Marked::upright)
     }
 
     /// Writes the annotations as COCO does, with the size and the boxes that `of` says.
-    pub fn coco_of(&self, name: &str, of: impl Fn(&Marked) -> ((u32, u32), Vec<(u32, Sides)>)) -> PathBuf {
+    pub fn coco_of(&self, name: &str, of: impl Fn(&Marked) -> Said) -> PathBuf {
         // The order of the ids, which is neither the files' nor that of anything else here.
         let mut images: Vec<_> = self.images.iter().collect();
         images.sort_by_key(|image| std::cmp::Reverse(image.id));
@@ -178,11 +215,17 @@ impl MarkedSet {
         file
     }
 
-    /// Writes the annotations as YOLO does; the dataset is the folder.
+    /// Writes the annotations as YOLO does, boxes of the upright images; the dataset is the folder.
     pub fn yolo(&self) -> PathBuf {
+        self.yolo_of(Marked::upright)
+    }
+
+    /// Writes the annotations as YOLO does, with boxes of images of the size that `of` says.
+    pub fn yolo_of(&self, of: impl Fn(&Marked) -> Said) -> PathBuf {
         std::fs::create_dir_all(self.folder.join("labels")).unwrap();
         for image in &self.images {
-            let (width, height) = (f64::from(image.size.0), f64::from(image.size.1));
+            let (size, marks) = of(image);
+            let (width, height) = (f64::from(size.0), f64::from(size.1));
             let line = |(class, sides): &(u32, Sides)| {
                 let [left, top, right, bottom] = sides.map(f64::from);
                 format!(
@@ -194,7 +237,7 @@ impl MarkedSet {
                 )
             };
             let labels = self.folder.join("labels").join(&image.file).with_extension("txt");
-            std::fs::write(labels, image.marks.iter().map(line).collect::<String>()).unwrap();
+            std::fs::write(labels, marks.iter().map(line).collect::<String>()).unwrap();
         }
         self.folder.clone()
     }

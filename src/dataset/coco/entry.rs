@@ -1,12 +1,43 @@
 //! The entries of a COCO file, as leniently as they are written: numbers as floats or in quotes, fields that are missing
-//! or null. What does not fit becomes "nothing", and is counted where the entry is used.
+//! or null, entries that are none. What does not fit becomes "nothing", and is counted where the entry is used.
 
 use std::fmt;
+use std::marker::PhantomData;
 
 use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-#[derive(Deserialize)]
+/// The methods of a visitor for values that are neither arrays nor objects, all of which come to `$nothing`.
+macro_rules! scalars_are {
+    ($nothing:expr) => {
+        fn visit_unit<E>(self) -> Result<Self::Value, E> {
+            Ok($nothing)
+        }
+
+        fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
+            Ok($nothing)
+        }
+
+        fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
+            Ok($nothing)
+        }
+
+        fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
+            Ok($nothing)
+        }
+
+        fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
+            Ok($nothing)
+        }
+
+        fn visit_str<E>(self, _: &str) -> Result<Self::Value, E> {
+            Ok($nothing)
+        }
+    };
+}
+
+#[derive(Default, Deserialize)]
 pub(super) struct ImageEntry {
     #[serde(default)]
     pub id: Scalar,
@@ -18,7 +49,7 @@ pub(super) struct ImageEntry {
     pub file_name: FileName,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 pub(super) struct BoxEntry {
     #[serde(default)]
     pub id: Scalar,
@@ -32,12 +63,45 @@ pub(super) struct BoxEntry {
     pub iscrowd: Scalar,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 pub(super) struct CategoryEntry {
     #[serde(default)]
     pub id: Scalar,
     #[serde(default)]
     pub name: Scalar,
+}
+
+/// An entry, or `None` where another value stands.
+pub(super) struct Lenient<T>(pub Option<T>);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Lenient<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Entry<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Entry<T> {
+            type Value = Lenient<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an entry")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, entries: A) -> Result<Lenient<T>, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(entries)).map(|entry| Lenient(Some(entry)))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, entries: A) -> Result<Lenient<T>, A::Error> {
+                pass_over(entries)?;
+                Ok(Lenient(None))
+            }
+
+            scalars_are!(Lenient(None));
+        }
+        deserializer.deserialize_any(Entry(PhantomData))
+    }
+}
+
+fn pass_over<'de, A: SeqAccess<'de>>(mut entries: A) -> Result<(), A::Error> {
+    while entries.next_element::<IgnoredAny>()?.is_some() {}
+    Ok(())
 }
 
 /// Any value; what is inside arrays and objects is passed over.
@@ -76,7 +140,8 @@ impl Scalar {
         match self {
             Self::Integer(number) => *number as f32,
             Self::Float(number) => *number as f32,
-            _ => f32::NAN,
+            Self::Text(number) => number.trim().parse().unwrap_or(f32::NAN),
+            Self::Nothing | Self::Bool(_) => f32::NAN,
         }
     }
 
@@ -85,7 +150,8 @@ impl Scalar {
             Self::Bool(value) => *value,
             Self::Integer(value) => *value != 0,
             Self::Float(value) => *value != 0.0,
-            Self::Nothing | Self::Text(_) => false,
+            Self::Text(_) => !matches!(self.number(), number if number == 0.0 || number.is_nan()),
+            Self::Nothing => false,
         }
     }
 
@@ -132,8 +198,8 @@ impl<'de> Deserialize<'de> for Scalar {
                 Ok(Scalar::Text(value.to_owned()))
             }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut entries: A) -> Result<Scalar, A::Error> {
-                while entries.next_element::<IgnoredAny>()?.is_some() {}
+            fn visit_seq<A: SeqAccess<'de>>(self, entries: A) -> Result<Scalar, A::Error> {
+                pass_over(entries)?;
                 Ok(Scalar::Nothing)
             }
 
@@ -160,7 +226,10 @@ impl<'de> Deserialize<'de> for Bbox {
                 f.write_str("a box [x, y, width, height]")
             }
 
-            fn visit_unit<E>(self) -> Result<Bbox, E> {
+            scalars_are!(Bbox(None));
+
+            fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Bbox, A::Error> {
+                while entries.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
                 Ok(Bbox(None))
             }
 
@@ -187,11 +256,25 @@ pub(super) struct FileName(pub Option<Vec<u8>>);
 impl<'de> Deserialize<'de> for FileName {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Name;
-        impl Visitor<'_> for Name {
+        impl<'de> Visitor<'de> for Name {
             type Value = FileName;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a file name")
+            }
+
+            fn visit_none<E>(self) -> Result<FileName, E> {
+                Ok(FileName(None))
+            }
+
+            /// As bytes, since a text that is not UTF-8 would be refused.
+            fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<FileName, D::Error> {
+                deserializer.deserialize_bytes(self)
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, entries: A) -> Result<FileName, A::Error> {
+                pass_over(entries)?;
+                Ok(FileName(None))
             }
 
             fn visit_str<E: Error>(self, name: &str) -> Result<FileName, E> {
@@ -202,7 +285,7 @@ impl<'de> Deserialize<'de> for FileName {
                 Ok(FileName(Some(without_surrogates(name))))
             }
         }
-        deserializer.deserialize_bytes(Name)
+        deserializer.deserialize_option(Name)
     }
 }
 

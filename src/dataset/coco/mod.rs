@@ -36,13 +36,18 @@ impl Source for CocoFile<'_> {
                 problem: format!("{error}; download or export it again"),
             },
         })?;
+        if coco.categories.is_empty() && coco.boxes() > 0 {
+            return Err(DatasetError::NothingUsable {
+                path: self.json.to_owned(),
+                problem: "it lists no categories, so that none of its boxes has a class; export it with them"
+                    .to_owned(),
+            });
+        }
         let root = match &options.root {
             Some(root) => root.clone(),
             None => find_root(self.json, &coco),
         };
-        let mut listing = arrange(coco, root, options)?;
-        listing.check_files();
-        Ok(listing)
+        arrange(coco, root, options)
     }
 }
 
@@ -53,7 +58,7 @@ fn arrange(mut coco: Coco, root: PathBuf, options: &Options) -> Result<Listing, 
     let mut rules = Rules::new(BoxFormat::CornerPixels, options, &class_names)?;
 
     let mut order = usable_images(&coco, &mut checks);
-    let all: HashSet<i64> = order.iter().map(|&image| coco.images[image].id).collect();
+    let all: HashSet<i64> = coco.images.iter().map(|image| image.id).collect();
     order.sort_by(|&a, &b| {
         let key = |image: usize| (coco.name(&coco.images[image]), coco.images[image].id);
         key(a).cmp(&key(b))
@@ -74,7 +79,7 @@ fn arrange(mut coco: Coco, root: PathBuf, options: &Options) -> Result<Listing, 
         }
         match places.get(&one.image) {
             Some(&place) => boxes.push((place, at)),
-            // Of an image beyond the fraction.
+            // Of an image beyond the fraction, or of one that is left out and counted itself.
             None if all.contains(&one.image) => {}
             None => checks.add(Finding::UnknownImage, name),
         }
@@ -118,6 +123,7 @@ fn arrange(mut coco: Coco, root: PathBuf, options: &Options) -> Result<Listing, 
     Ok(Listing {
         root,
         paths,
+        is_found: false,
         annotations: Some(annotations),
         class_names,
         checks,

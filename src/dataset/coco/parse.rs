@@ -6,10 +6,10 @@ use std::marker::PhantomData;
 use std::ops::Range;
 
 use serde::Deserialize;
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::super::checks::{Checks, Finding};
-use super::entry::{BoxEntry, CategoryEntry, ImageEntry};
+use super::entry::{BoxEntry, CategoryEntry, ImageEntry, Lenient};
 use super::text::Standard;
 
 /// What of a COCO file is kept, in the file's order.
@@ -72,7 +72,8 @@ impl Coco {
         &self.names[image.name.clone()]
     }
 
-    fn add_image(&mut self, entry: ImageEntry) {
+    fn add_image(&mut self, entry: Lenient<ImageEntry>) {
+        let entry = entry.0.unwrap_or_default();
         match (entry.id.id(), entry.file_name.0) {
             (Some(id), Some(name)) => {
                 let start = self.names.len();
@@ -89,7 +90,8 @@ impl Coco {
         }
     }
 
-    fn add_box(&mut self, entry: BoxEntry) {
+    fn add_box(&mut self, entry: Lenient<BoxEntry>) {
+        let entry = entry.0.unwrap_or_default();
         let id = entry.id.id();
         match (entry.image_id.id(), entry.category_id.id(), entry.bbox.0) {
             (Some(image), Some(category), Some(bbox)) => self.boxes.push(RawBox {
@@ -113,7 +115,8 @@ impl Coco {
         }
     }
 
-    fn add_category(&mut self, entry: CategoryEntry) {
+    fn add_category(&mut self, entry: Lenient<CategoryEntry>) {
+        let entry = entry.0.unwrap_or_default();
         match entry.id.id() {
             Some(id) => self.categories.push(RawCategory {
                 id,
@@ -131,7 +134,7 @@ impl Coco {
 /// Entries that do not say what they must are counted and left out. `NaN` and `Infinity`, which Python writes, are read.
 ///
 /// # Errors
-/// [`CocoError`]: what is no JSON, ends too early or lists no images.
+/// [`CocoError`]: what is no JSON, ends too early or lists no images, a key that is there twice, a name that is no text.
 ///
 /// ```
 /// let text = r#"{"images":[{"id":7,"file_name":"a.jpg"}],"annotations":[],"categories":[]}"#;
@@ -173,21 +176,32 @@ impl<'de> Visitor<'de> for Top<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<bool, A::Error> {
-        let mut has_images = false;
+        let mut seen = [false; 3];
+        // Of two, Python takes the last: nobody knows whether that was meant.
+        let mut once = |at: usize, name| match std::mem::replace(&mut seen[at], true) {
+            true => Err(A::Error::duplicate_field(name)),
+            false => Ok(()),
+        };
         while let Some(section) = entries.next_key()? {
             match section {
                 Section::Images => {
-                    has_images = true;
+                    once(0, "images")?;
                     entries.next_value_seed(each(|entry| self.0.add_image(entry)))?;
                 }
-                Section::Annotations => entries.next_value_seed(each(|entry| self.0.add_box(entry)))?,
-                Section::Categories => entries.next_value_seed(each(|entry| self.0.add_category(entry)))?,
+                Section::Annotations => {
+                    once(1, "annotations")?;
+                    entries.next_value_seed(each(|entry| self.0.add_box(entry)))?;
+                }
+                Section::Categories => {
+                    once(2, "categories")?;
+                    entries.next_value_seed(each(|entry| self.0.add_category(entry)))?;
+                }
                 Section::Other => {
                     entries.next_value::<IgnoredAny>()?;
                 }
             }
         }
-        Ok(has_images)
+        Ok(seen[0])
     }
 }
 
@@ -279,7 +293,7 @@ mod tests {
             (b"{\"images\":[]} {}", "trailing characters"),
             (b"{\"annotations\":[]}", "no \"images\""),
             (b"{\"images\":7}", "expected an array"),
-            (b"{\"images\":[7]}", "ImageEntry"),
+            (b"{\"images\":[{\"file_name\":7}]}", "expected a file name"),
             (b"\xff\xfe{\0", "expected value"),
             (b"\x89PNG", "expected value"),
         ] {

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use saphyr_parser::{Event, Parser, ScanError, Span};
 
 /// Largest file that is read. The names of 20,000 classes are half of that.
-const MAX_BYTES: usize = 1 << 20;
+pub(super) const MAX_BYTES: usize = 1 << 20;
 
 /// Deepest nesting. Beyond, what is passed over would be quick to write and slow to scan.
 const MAX_DEPTH: usize = 64;

@@ -40,6 +40,8 @@ pub fn parse_labels(bytes: &[u8]) -> impl Iterator<Item = Result<Label, BadLine>
     let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     text.split(|&byte| byte == b'\n')
         .zip(1..)
+        // Old Macs end lines so: taken for one, several boxes would be the outline of another.
+        .flat_map(|(text, line)| text.split(|&byte| byte == b'\r').map(move |text| (text, line)))
         .filter(|(text, _)| !text.trim_ascii().is_empty())
         .map(|(text, line)| parse_line(text, line).map_err(|problem| BadLine { line, problem }))
 }
@@ -95,6 +97,13 @@ mod tests {
         let label = labels.next().unwrap();
         assert_eq!(labels.next(), None, "{text}");
         label
+    }
+
+    #[test]
+    fn line_ends_of_another_time_make_no_outline() {
+        let labels: Vec<_> = parse_labels(b"0 .5 .5 .2 .2\r1 .4 .4 .1 .1\r2 .3 .3 .1 .1\r").collect();
+        let classes: Vec<_> = labels.iter().map(|label| label.as_ref().unwrap().class).collect();
+        assert_eq!(classes, [0, 1, 2]);
     }
 
     #[test]

@@ -6,6 +6,8 @@ mod labels;
 pub use self::data_yaml::{DataYaml, DataYamlError, parse_data_yaml};
 pub use self::labels::{BadLine, Label, parse_labels};
 
+use self::data_yaml::MAX_BYTES;
+
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -15,9 +17,9 @@ use super::boxes::Rules;
 use super::checks::Finding;
 use super::listing::{Listing, Source};
 use super::paths::Paths;
-use super::read::OpenSample;
+use super::read::{existing_text, text};
 use super::targets::Annotations;
-use super::{BoxFormat, DatasetError, Options, ReadError, Split, Target, folder, list};
+use super::{BoxFormat, DatasetError, Options, Split, Target, folder, list};
 
 /// The name of the file that describes a set.
 pub(super) const DATA_YAML: &str = "data.yaml";
@@ -35,10 +37,9 @@ impl Source for Yolo<'_> {
             if yaml.is_file() {
                 described(&yaml, options)?
             } else {
-                let images = self.location.join("images");
-                let root = if images.is_dir() { &images } else { self.location };
-                let mut listing = Listing::of_paths(root, folder::scan(root)?);
-                listing.class_names = class_names_beside(self.location);
+                let root = part_of(self.location, options.split)?;
+                let mut listing = Listing::of_folder(&root, folder::scan(&root)?);
+                listing.class_names = class_names_beside(self.location)?;
                 listing
             }
         } else if is_yaml(self.location) {
@@ -49,8 +50,7 @@ impl Source for Yolo<'_> {
         };
         let count = usize::try_from(listing.paths.len()).unwrap_or(usize::MAX);
         listing.paths.truncate(options.share_of(count));
-        listing.check_files();
-        read_labels(&mut listing, options)?;
+        read_labels(self.location, &mut listing, options)?;
         Ok(listing)
     }
 }
@@ -63,10 +63,50 @@ pub(super) fn is_yaml(path: &Path) -> bool {
         .any(|known| extension.eq_ignore_ascii_case(known))
 }
 
+/// The folder of a set's images without a `data.yaml`: `images`, if there is one, and in it the part that is asked for, if
+/// it has parts. What is validated with must not be trained with, only because a file is missing.
+fn part_of(set: &Path, split: Split) -> Result<PathBuf, DatasetError> {
+    let images = set.join("images");
+    let images = if images.is_dir() { images } else { set.to_owned() };
+    let part = |split| {
+        let names: &[_] = match split {
+            Split::Train => &["train"],
+            Split::Val => &["val", "valid"],
+        };
+        let folders = names.iter().map(|name| images.join(name));
+        folders.into_iter().find(|folder| folder.is_dir())
+    };
+    let (other, name) = match split {
+        Split::Train => (Split::Val, "train"),
+        Split::Val => (Split::Train, "val"),
+    };
+    match (part(split), part(other)) {
+        (Some(part), _) => Ok(part),
+        (None, None) => Ok(images),
+        (None, Some(_)) => Err(DatasetError::NothingUsable {
+            path: set.to_owned(),
+            problem: format!(
+                "it has another part and no {}; choose another split, or name its folders in a {DATA_YAML}",
+                images.join(name).display()
+            ),
+        }),
+    }
+}
+
 /// The entries of a list of images.
 fn listed(path: &Path) -> Result<Paths, DatasetError> {
-    let bytes = fs::read(path).map_err(|error| DatasetError::from_io(path, error))?;
-    list::parse(path, &bytes)
+    list::parse(path, &existing_text(path)?)
+}
+
+/// What the file says, unless it is too large to be read at all.
+fn read_data_yaml(path: &Path) -> Result<Result<DataYaml, DataYamlError>, DatasetError> {
+    let size = fs::metadata(path).map_or(0, |metadata| metadata.len());
+    if size > MAX_BYTES as u64 {
+        return Ok(Err(DataYamlError::TooLarge(
+            usize::try_from(size).unwrap_or(usize::MAX),
+        )));
+    }
+    Ok(parse_data_yaml(&existing_text(path)?))
 }
 
 /// The images of the part of a `data.yaml` that is asked for.
@@ -76,8 +116,7 @@ fn described(yaml: &Path, options: &Options) -> Result<Listing, DatasetError> {
         format: "data.yaml",
         problem,
     };
-    let bytes = fs::read(yaml).map_err(|error| DatasetError::from_io(yaml, error))?;
-    let data = parse_data_yaml(&bytes).map_err(|error| wrong(format!("{error}; correct it there")))?;
+    let data = read_data_yaml(yaml)?.map_err(|error| wrong(format!("{error}; correct it there")))?;
     let beside = yaml.parent().unwrap_or(Path::new("/"));
     let root = match (&options.root, &data.path) {
         (Some(root), _) => root.clone(),
@@ -97,8 +136,16 @@ fn described(yaml: &Path, options: &Options) -> Result<Listing, DatasetError> {
         )));
     }
     let mut paths = Paths::default();
+    let mut is_found = true;
     for entry in entries {
         let at = locate(&root, entry);
+        if !at.exists() {
+            return Err(wrong(format!(
+                "of {key}: {entry}, {} is not there; correct it, or set root to the folder of the set",
+                at.display()
+            )));
+        }
+        is_found &= at.is_dir();
         let (below, found) = if at.is_dir() {
             (at.as_path(), folder::scan(&at)?)
         } else {
@@ -111,7 +158,7 @@ fn described(yaml: &Path, options: &Options) -> Result<Listing, DatasetError> {
         }
     }
     let mut listing = Listing::of_paths(&root, paths);
-    listing.class_names = data.names;
+    (listing.is_found, listing.class_names) = (is_found, data.names);
     Ok(listing)
 }
 
@@ -124,13 +171,17 @@ fn locate(root: &Path, entry: &str) -> PathBuf {
     }
 }
 
-/// The names in the `classes.txt` that annotation tools write beside images or labels, one a line.
-fn class_names_beside(folder: &Path) -> Vec<String> {
-    [folder.to_owned(), folder.join("labels")]
-        .iter()
-        .find_map(|folder| fs::read_to_string(folder.join("classes.txt")).ok())
-        .map(|text| text.lines().map(|line| line.trim().to_owned()).collect())
-        .unwrap_or_default()
+/// The names in the `classes.txt` that annotation tools write beside images or labels, one a line. Blank lines behind the
+/// last one are none; one between them is a class without a name.
+fn class_names_beside(folder: &Path) -> Result<Vec<String>, DatasetError> {
+    for folder in [folder.to_owned(), folder.join("labels")] {
+        if let Some(bytes) = text(&folder.join("classes.txt"))? {
+            let text = String::from_utf8_lossy(bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes));
+            let lines = text.trim_end().lines();
+            return Ok(lines.map(|line| line.trim().to_owned()).collect());
+        }
+    }
+    Ok(Vec::new())
 }
 
 /// Where the labels of an image are: `labels` for the last `images` in its path, and `.txt` for its ending.
@@ -146,22 +197,21 @@ fn label_path(image: &Path) -> PathBuf {
 }
 
 /// Reads the labels of all images of `listing`.
-fn read_labels(listing: &mut Listing, options: &Options) -> Result<(), DatasetError> {
+fn read_labels(location: &Path, listing: &mut Listing, options: &Options) -> Result<(), DatasetError> {
     let names = &listing.class_names;
     let mut rules = Rules::new(BoxFormat::CenterNormalized, options, names)?;
     let mut annotations = Annotations::new(BoxFormat::CenterNormalized);
     let checks = &mut listing.checks;
+    let mut is_labelled = false;
     for (image, index) in listing.paths.iter().zip(0..) {
         let path = label_path(&listing.root.join(image));
         // Without a file, an image has no labels; nothing else is silent.
-        let bytes = match OpenSample::open(path.clone()).read() {
-            Ok(bytes) => bytes,
-            Err(ReadError::Missing | ReadError::Empty) => Vec::new(),
-            Err(error) => {
-                checks.add(Finding::Malformed, || format!("{}: {error}", path.display()));
-                Vec::new()
-            }
-        };
+        let bytes = text(&path).unwrap_or_else(|error| {
+            checks.add(Finding::Malformed, || error.to_string());
+            Some(Vec::new())
+        });
+        is_labelled |= bytes.is_some();
+        let bytes = bytes.unwrap_or_default();
         rules.begin_image();
         let mut targets = Vec::new();
         for label in parse_labels(&bytes) {
@@ -186,6 +236,24 @@ fn read_labels(listing: &mut Listing, options: &Options) -> Result<(), DatasetEr
             checks.add(Finding::WithoutBoxes, || image.to_string_lossy().into_owned());
         }
         annotations.push(index, None, targets);
+    }
+    // Labels in another place are not images without objects. Where the images themselves are, is asked first.
+    let image = listing
+        .paths
+        .iter()
+        .map(|path| listing.root.join(path))
+        .find(|image| image.exists());
+    if let (false, Some(image)) = (is_labelled, image) {
+        return Err(DatasetError::NothingUsable {
+            path: location.to_owned(),
+            problem: format!(
+                "none of its {} images has a label file: {} for {} is not there; put them there, or set format=folder for \
+                 images alone",
+                listing.paths.len(),
+                label_path(&image).display(),
+                image.display()
+            ),
+        });
     }
     listing.annotations = Some(annotations);
     Ok(())

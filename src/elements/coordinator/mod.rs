@@ -23,6 +23,7 @@
 
 mod boundary;
 mod context;
+mod keeper;
 mod recipe;
 mod registration;
 mod run;
@@ -43,6 +44,7 @@ use boundary::Boundary;
 use run::Opened;
 
 pub use boundary::{Failure, Go, Requested};
+pub use keeper::{FrameKey, Keeper};
 pub use registration::{Registration, SaveError};
 pub use run::{Drawn, Ordinary, Run, Taken};
 pub use states::load_state;
@@ -96,6 +98,8 @@ struct Inner {
     recipes: BTreeMap<&'static str, Weak<Recipe>>,
     /// Where frames are made best, if a packer has said so; see [`Registration::offers`].
     frames: Option<glib::WeakRef<FrameAllocator>>,
+    /// Who keeps frames from epoch to epoch.
+    keeper: Option<Weak<Keeper>>,
     /// A consumer has said that it may stop in the middle of an epoch.
     step_bound: bool,
     /// The recipes under which epochs were prepared that are not delivered yet; `None` if it changed meanwhile.
@@ -534,6 +538,11 @@ impl Coordinator {
         let inner = self.lock();
         let resumed = inner.resumed.as_ref();
         resumed.is_some_and(|state| inner.boundary.current() == Some(state.epoch))
+    }
+
+    /// Whether an annotation that disagrees with its file is an error.
+    pub fn is_strict(&self) -> bool {
+        self.lock().run.as_ref().is_some_and(|run| run.strict)
     }
 
     /// How many of an epoch's first frames are needed until its end. A run that resumes inside the epoch sends them again.

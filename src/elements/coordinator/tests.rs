@@ -23,6 +23,7 @@ fn run_of(config: SamplerConfig) -> Run {
         },
         state_location: None,
         reload: false,
+        strict: false,
     }
 }
 

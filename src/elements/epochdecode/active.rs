@@ -36,6 +36,8 @@ pub(super) struct Active {
     pub ahead: Arc<Ahead>,
     /// Frames of earlier epochs.
     pub cache: Option<Arc<Cache>>,
+    /// Keeps the coordinator's door to `cache` open.
+    pub keeper: Option<Arc<coordinator::Keeper>>,
     /// The list of what cannot be used.
     pub quarantine: Option<Arc<Quarantine>>,
     pub framerate: gst::Fraction,
@@ -78,6 +80,7 @@ impl EpochDecode {
             options: Arc::new(settings.options()),
             bound: threads * 2,
             cache,
+            keeper: None,
             quarantine: quarantine.map(Arc::new),
             registration: None,
             recipe: None,
@@ -116,6 +119,11 @@ impl EpochDecode {
             found.set_recipe("epochdecode", &recipe);
             active.recipe = Some(recipe);
             active.listener = Some(active.ahead.listen(&found));
+            active.keeper = active.cache.clone().map(|cache| {
+                let keeper: Arc<coordinator::Keeper> = Arc::new(move |key| cache.format(key));
+                found.set_keeper(&keeper);
+                keeper
+            });
             active.workers.join(&found);
             active.registration = Some(registration);
         }

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use gst::prelude::*;
 use gst::subclass::prelude::*;
 
-use super::super::faults::{self, Place};
+use super::super::faults::{self, Class, Fault, Place};
 use super::super::meta::{BoxesMeta, BoxesOf, Fitted};
 use super::super::util::lock;
 use super::imp::{CAT, EpochDecode};
+use super::job::Decoded;
 use crate::dataset::{BoxFormat, Target};
 use crate::decode::BoxMap;
 
@@ -22,9 +23,37 @@ struct Mapped {
     vanished: u64,
 }
 
+/// So many images of another size than annotated are named; a dataset that was resized as a whole has no others.
+const NAMED: u64 = 10;
+
+/// What is wrong with the annotation of the image at `place`, if it is of one of another size.
+fn disagreement(place: &Place, map: &BoxMap) -> Option<String> {
+    let (width, height) = place.annotated().filter(|_| !map.agrees())?;
+    let (image_width, image_height) = map.placement().source;
+    Some(format!(
+        "the annotation says {width}x{height}, but the image is {image_width}x{image_height}"
+    ))
+}
+
 impl EpochDecode {
+    /// `decoded`, unless its annotation is of an image of another size and the source is strict.
+    pub(super) fn agreed(&self, place: &Place, decoded: Decoded) -> Result<Decoded, Fault> {
+        let strict = || {
+            let registration = self.registration();
+            registration.is_some_and(|registration| registration.coordinator().is_strict())
+        };
+        match disagreement(place, &decoded.boxes) {
+            Some(reason) if strict() => Err(Fault::new(
+                Class::Mismatch,
+                format!("{reason}, and strict=true makes that an error"),
+            )),
+            _ => Ok(decoded),
+        }
+    }
+
     /// Puts the boxes of the frame in the place of those of the image.
     pub(super) fn fit_boxes(&self, place: &mut Place, map: &BoxMap) {
+        let disagreement = disagreement(place, map);
         let Some(boxes) = place.boxes.take() else {
             return;
         };
@@ -36,32 +65,48 @@ impl EpochDecode {
             // Those of a frame already: nobody can say what they are of before the image is decoded.
             return;
         };
-        let agrees = boxes.size.is_none() || map.agrees();
+        if vanished > 0 {
+            let what = faults::describe(&place.sample);
+            gst::warning!(
+                CAT,
+                imp = self,
+                "{what}: {vanished} of its boxes have no area in the frame"
+            );
+        }
         if !place.sample.again {
             let mut stats = lock(&self.stats);
             stats.boxes += fitted.targets.len() as u64;
             stats.vanished += vanished;
-            stats.mismatches += u64::from(!agrees);
-        }
-        if let (Some((width, height)), false) = (boxes.size, agrees || place.sample.again) {
-            let reason = format!(
-                "the annotation says {width}x{height}, but the image is {}x{}: its boxes are taken for those of a resized image",
-                place.sample.source_width, place.sample.source_height
-            );
-            gst::warning!(CAT, imp = self, "{}: {reason}", faults::describe(&place.sample));
-            let element = self.obj();
-            let message = faults::annotation_message(element.upcast_ref(), &place.sample, &reason);
-            match self.registration() {
-                Some(registration) => {
-                    let coordinator = registration.coordinator();
-                    coordinator.post(place.sample.epoch, element.upcast_ref(), message);
-                }
-                None => {
-                    let _ = element.post_message(message);
-                }
+            stats.mismatches += u64::from(disagreement.is_some());
+            let so_far = stats.mismatches;
+            drop(stats);
+            if let Some(disagreement) = disagreement {
+                self.tell_of(place, &disagreement, so_far);
             }
         }
         place.boxes = Some(Arc::new(fitted));
+    }
+
+    /// Announces the `number`-th image of another size than annotated.
+    fn tell_of(&self, place: &Place, disagreement: &str, number: u64) {
+        let last = match number {
+            ..NAMED => "",
+            NAMED => "; more of them are only counted, as size-mismatches in stats",
+            _ => return,
+        };
+        let reason = format!("{disagreement}: its boxes are taken for those of a resized image{last}");
+        gst::warning!(CAT, imp = self, "{}: {reason}", faults::describe(&place.sample));
+        let element = self.obj();
+        let message = faults::annotation_message(element.upcast_ref(), &place.sample, &reason);
+        match self.registration() {
+            Some(registration) => {
+                let coordinator = registration.coordinator();
+                coordinator.post(place.sample.epoch, element.upcast_ref(), message);
+            }
+            None => {
+                let _ = element.post_message(message);
+            }
+        }
     }
 }
 

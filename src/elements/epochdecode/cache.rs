@@ -13,33 +13,11 @@
 use std::collections::HashMap;
 use std::sync::Mutex;
 
-use super::super::faults::Place;
+use super::super::coordinator::FrameKey;
 use super::super::util::lock;
 use super::job::Decoded;
 use super::output::Output;
-
-/// Which frame it is, and for which epoch.
-#[derive(Clone, Debug)]
-pub(super) struct Key {
-    uri: String,
-    version: u64,
-    /// The size that the annotation says: how an image is turned, and where its boxes are, may depend on it.
-    annotated: Option<(u32, u32)>,
-    epoch: u64,
-}
-
-impl Key {
-    /// The key of the sample at `place`; `None` for one whose file is not known.
-    pub fn of(place: &Place) -> Option<Self> {
-        let sample = &place.sample;
-        (sample.file_version != 0 && !sample.uri.is_empty()).then(|| Self {
-            uri: sample.uri.clone(),
-            version: sample.file_version,
-            annotated: place.annotated(),
-            epoch: sample.epoch,
-        })
-    }
-}
+use crate::decode::Format;
 
 struct Entry {
     version: u64,
@@ -74,7 +52,7 @@ impl Cache {
     }
 
     /// What was kept under `key`, if `output` would make it the same again.
-    pub fn get(&self, key: &Key, output: &Output) -> Option<Decoded> {
+    pub fn get(&self, key: &FrameKey, output: &Output) -> Option<Decoded> {
         let mut inner = lock(&self.inner);
         let entry = inner.entries.get_mut(&key.uri)?;
         let same = (entry.version, entry.annotated) == (key.version, key.annotated);
@@ -90,8 +68,19 @@ impl Cache {
         })
     }
 
+    /// The format of the file of `key`, if its frame is kept; it stays at least for this epoch.
+    pub fn format(&self, key: &FrameKey) -> Option<Format> {
+        let mut inner = lock(&self.inner);
+        let entry = inner.entries.get_mut(&key.uri)?;
+        if (entry.version, entry.annotated) != (key.version, key.annotated) {
+            return None;
+        }
+        entry.used = entry.used.max(key.epoch);
+        Some(entry.decoded.format)
+    }
+
     /// Keeps `decoded`, if there is room for it.
-    pub fn put(&self, key: Key, decoded: &Decoded) {
+    pub fn put(&self, key: FrameKey, decoded: &Decoded) {
         let bytes = decoded.frame.size() as u64;
         let mut inner = lock(&self.inner);
         let mut gone = Vec::from_iter(inner.entries.remove(&key.uri));

@@ -3,9 +3,9 @@
 use gst::prelude::*;
 use gst::subclass::prelude::*;
 
+use super::super::coordinator::FrameKey;
 use super::super::faults::Place;
 use super::super::util::{lock, not_behind_a_stop};
-use super::cache::Key;
 use super::imp::{CAT, EpochDecode};
 use super::job::{Task, job};
 use super::queue::Item;
@@ -39,7 +39,7 @@ impl EpochDecode {
         if let (true, Some(frames)) = (self.begins(&place), &frames) {
             frames.begin_batch();
         }
-        let keep = cache.and_then(|cache| Some((cache, Key::of(&place)?)));
+        let keep = cache.and_then(|cache| Some((cache, FrameKey::of(&place)?)));
         if let Some(kept) = keep.as_ref().and_then(|(cache, key)| cache.get(key, &output)) {
             self.queue.push(Item::Image(place, Some(Ok(kept))))?;
             return Ok(gst::FlowSuccess::Ok);

@@ -5,18 +5,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
+use super::super::coordinator::FrameKey;
 use super::super::faults::Fault;
+use super::super::file_memory;
 use super::super::util::nanoseconds_since;
-use super::cache::{Cache, Key};
+use super::cache::Cache;
 use super::output::Output;
 use super::queue::Queue;
-use crate::decode::{self, BoxMap, ChannelOrder, DecodeOptions, OrientationMode, Scratch, Target};
+use crate::decode::{self, BoxMap, ChannelOrder, DecodeOptions, Format, OrientationMode, Scratch, Target};
 
 /// A decoded image.
 #[derive(Clone, Debug)]
 pub(super) struct Decoded {
     pub frame: gst::Buffer,
     pub info: gst_video::VideoInfo,
+    /// The file's.
+    pub format: Format,
     /// Where the image is in the frame, and boxes of it.
     pub boxes: Box<BoxMap>,
     /// Warnings of the decoder, and the first of them.
@@ -57,7 +61,7 @@ pub(super) struct Task {
     pub options: Arc<DecodeOptions>,
     pub output: Arc<Output>,
     /// Where it is kept, and under which key.
-    pub keep: Option<(Arc<Cache>, Key)>,
+    pub keep: Option<(Arc<Cache>, FrameKey)>,
     /// Nanoseconds that were spent decoding, over all threads.
     pub busy: Arc<AtomicU64>,
 }
@@ -134,7 +138,9 @@ pub(super) fn decode(
     options: &DecodeOptions,
     output: &Output,
 ) -> Result<Decoded, Fault> {
-    let bytes = encoded.map_readable().map_err(Fault::internal)?;
+    let bytes = encoded
+        .map_readable()
+        .map_err(|error| file_memory::fault(encoded).unwrap_or_else(|| Fault::internal(error)))?;
     let header = decode::probe(&bytes, options)?;
     let orientation = match options.orientation {
         OrientationMode::Match => decode::match_orientation(&header, annotated)?,
@@ -177,6 +183,7 @@ pub(super) fn decode(
     Ok(Decoded {
         frame,
         info,
+        format: header.format,
         boxes: Box::new(BoxMap::new(&header, orientation, outcome.placement, annotated)),
         warnings: outcome.warnings,
         warning: outcome.warning,

@@ -75,11 +75,14 @@ pub enum Orientation {
     #[enum_value(name = "Apply: turn the image upright", nick = "apply")]
     Apply,
     /// Leave it as stored.
-    #[enum_value(name = "Ignore: leave the image as it is stored", nick = "ignore")]
+    #[enum_value(
+        name = "Ignore: leave the image as it is stored, as its boxes are, unless the annotated size says otherwise",
+        nick = "ignore"
+    )]
     Ignore,
     /// Whichever gives the annotated size.
     #[enum_value(
-        name = "Match: the one of both that gives the size in the image's annotation",
+        name = "Match: the one of both that gives the size in the image's annotation; upright if both do or there is none",
         nick = "match"
     )]
     Match,

@@ -52,6 +52,8 @@ struct Session {
     account: Option<Account>,
     epochs: Vec<EpochReport>,
     steps: u64,
+    /// It has been said that boxes got lost.
+    boxes_lost: bool,
     /// Since when a batch is waited for.
     ready: Instant,
     /// When the next epoch was asked for.
@@ -174,6 +176,7 @@ impl EpochSink {
             account: None,
             epochs: Vec::new(),
             steps: 0,
+            boxes_lost: false,
             ready: now,
             asked: now,
             ended: false,
@@ -369,7 +372,7 @@ impl EpochSink {
     }
 
     /// A frame that comes without nhwcpack, as a batch of one.
-    fn single(&self, session: &Session, buffer: &gst::BufferRef, sample: SampleMeta) -> BatchMeta {
+    fn single(&self, session: &mut Session, buffer: &gst::BufferRef, sample: SampleMeta) -> BatchMeta {
         let state = session.registration.as_ref().and_then(|registration| {
             let coordinator = registration.coordinator();
             coordinator.state_at(sample.epoch, Taken::up_to(&sample))
@@ -379,6 +382,12 @@ impl EpochSink {
             .and_then(|pad| pad.current_caps())
             .and_then(|caps| gst_video::VideoInfo::from_caps(&caps).ok())
             .map(|info| (info.width(), info.height()));
+        let targets = size.and_then(|size| BatchTargets::of([BoxesMeta::get(buffer)], size));
+        if let (Some(pad), Some(size), None, true) = (self.sink_pad(), size, &targets, sample.annotated)
+            && !std::mem::replace(&mut session.boxes_lost, true)
+        {
+            identity::warn_of_boxes(&*self.obj(), &pad, &sample, size);
+        }
         BatchMeta {
             epoch: sample.epoch,
             // Those before it that gave a frame; of an epoch that the run resumes in, the first are behind.
@@ -398,7 +407,7 @@ impl EpochSink {
             replaced_from: vec![sample.replaced_from],
             source_width: vec![sample.source_width],
             source_height: vec![sample.source_height],
-            targets: size.and_then(|size| BatchTargets::of([BoxesMeta::get(buffer)], size)),
+            targets,
             state: state.unwrap_or_default(),
         }
     }

@@ -8,8 +8,10 @@
  * `validation-time`, and only then it asks the epochsrc upstream for the next epoch. It acknowledges each batch, so
  * that `epochsrc state` is the state behind the last one that was used.
  *
- * `report` writes a line of JSON for each batch (indices, URIs, gains, flags, waiting time, state) and each epoch (its
- * ledger: listed = delivered + skipped + dropped; padded and replaced apart). At the end it posts the epochs as the
+ * `report` writes a line of JSON for each batch (indices, URIs, gains, flags, targets, waiting time, state), each faulty sample
+ * (its place, class and reason) and each epoch (its ledger: listed = delivered + skipped + dropped; padded and replaced apart).
+ * `targets` are the boxes, one `[image, class, x, y, width, height]` each as in nhwcpack's meta: empty where images have none, not
+ * there where the dataset has no boxes or an element on the way lost them. At the end it posts the epochs as the
  * element message `epochfeed-summary` and prints them as a table, unless `silent`.
  *
  * ## Example pipeline

@@ -14,10 +14,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::super::util::lock;
-use crate::dataset::{Dataset, FileVersion, ReadError};
-
-/// A file's bytes, and which version of it they are.
-pub(super) type Content = Result<(Vec<u8>, FileVersion), ReadError>;
+use super::wanted::{Content, Wanted};
+use crate::dataset::ReadError;
 
 /// Somebody wants the wait for a file to end; the file is still to come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +30,7 @@ const GRACE: Duration = Duration::from_millis(500);
 
 enum File {
     /// Nobody has begun.
-    Waiting(Dataset, u64),
+    Waiting(Wanted),
     /// On its way.
     Reading,
     /// Read, and counted with so many bytes.
@@ -63,13 +61,13 @@ impl State {
     }
 
     /// Takes the next file that nobody has begun.
-    fn begin(&mut self) -> Option<(u64, Dataset, u64)> {
+    fn begin(&mut self) -> Option<(u64, Wanted)> {
         let number = self.next;
         let file = self.file(number)?;
         match std::mem::replace(file, File::Reading) {
-            File::Waiting(dataset, index) => {
+            File::Waiting(wanted) => {
                 self.next += 1;
-                Some((number, dataset, index))
+                Some((number, wanted))
             }
             other => {
                 *file = other;
@@ -104,32 +102,32 @@ impl Shared {
     fn serve(&self) {
         let mut state = lock(&self.state);
         while !state.stop {
-            let Some((number, dataset, index)) = state.begin() else {
+            let Some((number, wanted)) = state.begin() else {
                 state = self.pushed.wait(state).unwrap_or_else(PoisonError::into_inner);
                 continue;
             };
             state.reading += 1;
             drop(state);
             // A panic has been printed, and the promise says that reading failed: the next file needs this thread.
-            let _ = catch_unwind(AssertUnwindSafe(|| self.deliver(number, &dataset, index)));
-            drop(dataset);
+            let _ = catch_unwind(AssertUnwindSafe(|| self.deliver(number, &wanted)));
+            drop(wanted);
             state = lock(&self.state);
         }
     }
 
     /// Reads the file `number`.
-    fn deliver(&self, number: u64, dataset: &Dataset, index: u64) {
+    fn deliver(&self, number: u64, wanted: &Wanted) {
         let mut promise = Promise {
             shared: self,
             number,
             size: None,
             content: Err(ReadError::Io(std::io::Error::other("reading it failed inside"))),
         };
-        let file = dataset.open_ahead(index);
+        let file = wanted.open();
         let size = file.size();
         if self.make_room(number, size) {
             promise.size = Some(size);
-            promise.content = file.read_version();
+            promise.content = file.content();
         }
     }
 
@@ -232,10 +230,10 @@ impl Ahead {
         Interrupter(self.shared.clone())
     }
 
-    /// Has sample `index` of `dataset` read behind those that are here.
-    pub fn push(&self, dataset: &Dataset, index: u64) {
+    /// Has `wanted` read behind those that are here.
+    pub fn push(&self, wanted: Wanted) {
         let mut state = lock(&self.shared.state);
-        state.files.push_back(File::Waiting(dataset.clone(), index));
+        state.files.push_back(File::Waiting(wanted));
         drop(state);
         self.shared.pushed.notify_one();
     }
@@ -257,11 +255,11 @@ impl Ahead {
                 return Ok(None);
             };
             match front {
-                File::Waiting(dataset, index) if self.threads.is_empty() => {
-                    let (dataset, index) = (dataset.clone(), *index);
+                File::Waiting(wanted) if self.threads.is_empty() => {
+                    let wanted = wanted.clone();
                     state.leave(0);
                     drop(state);
-                    break (dataset.open_ahead(index).read_version(), false);
+                    break (wanted.open().content(), false);
                 }
                 File::Waiting(..) | File::Reading => {
                     if state.interrupted {

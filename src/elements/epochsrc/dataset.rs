@@ -52,7 +52,7 @@ impl From<DatasetFormat> for dataset::Format {
     }
 }
 
-/// Which part of a `data.yaml`.
+/// Which part of a YOLO set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, glib::Enum)]
 #[enum_type(name = "GstEpochSrcSplit")]
 pub enum Split {

@@ -21,6 +21,7 @@ use gst_base::subclass::prelude::*;
 
 use super::super::coordinator::{self, Coordinator, Requested, Stage};
 use super::super::faults::OnError;
+use super::super::file_memory::FileAllocator;
 use super::super::util::{Statistics, lock, nanoseconds_since};
 use super::ahead::Interrupter;
 use super::dataset::{Crowd, DatasetFormat, OnChange, OutOfImage, Split};
@@ -56,9 +57,9 @@ pub struct EpochSrc {
     #[property(name = "reload", get, set, type = bool, member = reload, default = false, nick = "Reload", blurb = "Read the location again before each epoch, for a dataset that changes", mutable_ready)]
     #[property(name = "format", get, set, type = DatasetFormat, member = format, nick = "Format", blurb = "What the location is read as", mutable_ready, builder(DatasetFormat::default()))]
     #[property(name = "root", get, set, type = Option<String>, member = root, nick = "Root", blurb = "Folder that the file names of a COCO file, or train and val of a data.yaml, are relative to; found beside the file if not set", mutable_ready)]
-    #[property(name = "split", get, set, type = Split, member = split, nick = "Split", blurb = "Which part of a data.yaml", mutable_ready, builder(Split::default()))]
+    #[property(name = "split", get, set, type = Split, member = split, nick = "Split", blurb = "Which part of a data.yaml, or of a YOLO folder with the folders train and val", mutable_ready, builder(Split::default()))]
     #[property(name = "crowd", get, set, type = Crowd, member = crowd, nick = "Crowd", blurb = "What is done with COCO's boxes around crowds", mutable_ready, builder(Crowd::default()))]
-    #[property(name = "classes", get, set, type = Option<String>, member = classes, nick = "Classes", blurb = "Names or numbers of the classes whose boxes are used, with commas between them (a comma in a name as \\,; not set: all); classes keep their numbers, and images stay", mutable_ready)]
+    #[property(name = "classes", get, set, type = Option<String>, member = classes, nick = "Classes", blurb = "Names or contiguous numbers (not COCO's ids) of the classes whose boxes are used, with commas between them (a comma in a name as \\,; not set: all); classes keep their numbers, and images stay", mutable_ready)]
     #[property(name = "single-class", get, set, type = bool, member = single_class, default = false, nick = "Single class", blurb = "All boxes are of class 0", mutable_ready)]
     #[property(name = "fraction", get, set, type = f64, member = fraction, minimum = 0.0, maximum = 1.0, default = 1.0, nick = "Fraction", blurb = "Which part of the samples is used, from the first on; more than 0", mutable_ready)]
     #[property(name = "out-of-image", get, set, type = OutOfImage, member = out_of_image, nick = "Out of image", blurb = "What is done with boxes that reach out of their image", mutable_ready, builder(OutOfImage::default()))]
@@ -72,6 +73,7 @@ pub struct EpochSrc {
     #[property(name = "stats", get = Self::stats, type = Statistics, nick = "Statistics", blurb = "Epochs, samples, bytes, faults; position in the epoch; nanoseconds waited for input, output and requests")]
     stats: Mutex<Stats>,
     coordinator: Arc<Coordinator>,
+    files: FileAllocator,
     run: Mutex<Option<Run>>,
     /// Ends the run's waits for files.
     reads: Mutex<Option<Interrupter>>,
@@ -88,6 +90,7 @@ impl Default for EpochSrc {
             start_over: Mutex::new(false),
             stats: Mutex::default(),
             coordinator: Arc::default(),
+            files: FileAllocator::default(),
             run: Mutex::new(None),
             reads: Mutex::new(None),
             target: Mutex::new(None),

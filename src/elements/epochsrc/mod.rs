@@ -8,8 +8,8 @@
  * index in the dataset and `file://` URI travel with the buffer as the meta `epochfeed-sample`.
  *
  * `location` is a folder (searched recursively), a text list of paths, one image, or a dataset with boxes: a COCO JSON
- * file, whose images are below `root` (found beside the file where it is not set), or YOLO's, as a `data.yaml`, of which
- * `split` names the part, or as a folder with `images` and `labels`. `format` says so where it cannot be told;
+ * file, whose images are below `root` (found beside the file where it is not set), or YOLO's, as a `data.yaml` or as a folder
+ * with `images` and `labels`, of which `split` names the part. `format` says so where it cannot be told;
  * `imagefolder`, a folder per class, is never guessed. A path that is not UTF-8 can be given as a percent-encoded `file://`
  * URI. The type of a file is found by its content, not by its name.
  *
@@ -67,6 +67,7 @@ mod reader;
 mod run;
 mod settings;
 mod start;
+mod wanted;
 
 use glib::prelude::*;
 

@@ -1,6 +1,9 @@
 use std::collections::VecDeque;
+use std::sync::Weak;
 
-use super::ahead::{Ahead, Content, Interrupted, Interrupter};
+use super::super::coordinator::Keeper;
+use super::ahead::{Ahead, Interrupted, Interrupter};
+use super::wanted::{Content, Wanted};
 use crate::dataset::{Dataset, ReadError};
 use crate::sampler::{Order, Receipt, Sampler, Slot};
 
@@ -19,6 +22,8 @@ pub(super) struct Reader {
     slots: VecDeque<Slot>,
     ahead: Ahead,
     io_depth: usize,
+    /// Who keeps frames, whose files need not be read.
+    pub keeper: Option<Weak<Keeper>>,
 }
 
 /// A slot of the epoch with its file's content.
@@ -43,6 +48,7 @@ impl Reader {
             slots: VecDeque::new(),
             ahead: Ahead::new(io_depth),
             io_depth: io_depth.max(1),
+            keeper: None,
         }
     }
 
@@ -82,7 +88,7 @@ impl Reader {
                 break;
             };
             self.slots.push_back(slot);
-            self.ahead.push(&self.dataset, slot.dataset_index);
+            self.ahead.push(self.wanted(slot));
         }
         let popped = self.ahead.pop()?;
         let Some((slot, (content, read_ahead))) = self.slots.pop_front().zip(popped) else {
@@ -111,16 +117,25 @@ impl Reader {
     }
 
     fn read_now(&self, slot: Slot) -> Content {
-        self.dataset.open_ahead(slot.dataset_index).read_version()
+        self.wanted(slot).open().content()
+    }
+
+    fn wanted(&self, slot: Slot) -> Wanted {
+        Wanted {
+            dataset: self.dataset.clone(),
+            index: slot.dataset_index,
+            epoch: self.epoch(),
+            keeper: self.keeper.clone(),
+        }
     }
 
     /// Reads a file that could not be read ahead: what counts is what it is when it is needed. Not one that is as empty as
     /// before: on slow storage a look costs little, and a read holds up everybody.
     fn look_again(&self, slot: Slot, before: ReadError) -> Content {
-        let file = self.dataset.open_ahead(slot.dataset_index);
+        let file = self.wanted(slot).open();
         match before {
             ReadError::Empty if file.is_empty() => Err(before),
-            _ => file.read_version(),
+            _ => file.content(),
         }
     }
 

@@ -48,18 +48,17 @@ pub(super) fn open(settings: &Settings) -> Result<(Dataset, Sampler), OpenError>
         .filter(|location| !location.is_empty())
         .ok_or(OpenError::NoLocation)?;
     let options = settings.dataset_options()?;
+    let exclusions = settings.exclude.as_deref().map(Exclusions::read);
+    let exclusions = exclusions.transpose().map_err(OpenError::Exclude)?;
     let dataset = parse_location(location)
-        .and_then(|path| Dataset::open_with(&path, &options))
-        .map_err(|error| OpenError::Dataset {
-            error,
-            location: location.to_owned(),
+        .and_then(|path| Dataset::open_without(&path, &options, &exclusions.unwrap_or_default()))
+        .map_err(|error| match error {
+            DatasetError::AllExcluded(_) => OpenError::Exclude(error),
+            error => OpenError::Dataset {
+                error,
+                location: location.to_owned(),
+            },
         })?;
-    let dataset = match &settings.exclude {
-        Some(list) => Exclusions::read(list)
-            .and_then(|exclusions| dataset.without(&exclusions))
-            .map_err(OpenError::Exclude)?,
-        None => dataset,
-    };
     let sampler = Sampler::new(settings.sampler_config(dataset.len()))?;
     Ok((dataset, sampler))
 }

@@ -167,7 +167,7 @@ pub(super) fn register() {
 }
 
 /// Decides for elements which make a new buffer whether the boxes go with it: with a copy, and through a converter that keeps
-/// the size. Without this, videoconvert, which is one element with videoscale, would drop them.
+/// the size and the pixels' aspect. Without this, videoconvert, which is one element with videoscale, would drop them.
 ///
 /// # Safety
 /// As GStreamer calls it: `source` carries `meta`, `target` is writable, and `data` is what `kind` says.
@@ -192,7 +192,10 @@ unsafe extern "C" fn keep(
         unsafe { scaling.as_ref() }.is_some_and(|scaling| {
             // SAFETY: as above; both are filled in.
             let (from, to) = unsafe { (&*scaling.in_info, &*scaling.out_info) };
-            (from.width, from.height) == (to.width, to.height)
+            // Between pixels of unequal aspect a scaler adds borders to keep the picture's, within the same size.
+            let shape =
+                |info: &gst_video::ffi::GstVideoInfo| (info.width, info.height, info.par_n, info.par_d);
+            shape(from) == shape(to)
         })
     } else {
         false

@@ -34,8 +34,7 @@ pub struct SampleMeta {
     pub skipped: u64,
     /// How many of those were replaced.
     pub replaced: u64,
-    /// Width of the image before it was fitted into the frame, turned upright if the decoder does that; 0 before it is
-    /// decoded.
+    /// Width of the image before it was fitted into the frame, turned as it is there; 0 before it is decoded.
     pub source_width: u32,
     /// Height, likewise.
     pub source_height: u32,

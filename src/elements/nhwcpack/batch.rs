@@ -174,8 +174,8 @@ pub(super) fn without_boxes<'a>(frames: &'a [Frame], info: &gst_video::VideoInfo
     let boxes: Vec<_> = frames.iter().map(|frame| BoxesMeta::get(&frame.buffer)).collect();
     let annotated = boxes.iter().any(Option::is_some) || frames.iter().any(|frame| frame.sample.annotated);
     let size = (info.width(), info.height());
-    let fits = |boxes: Option<BoxesMeta>| boxes.is_some_and(|boxes| boxes.fitted(size).is_some());
-    let mut found = frames.iter().zip(boxes).filter(|(_, boxes)| !fits(boxes.clone()));
+    let fits = |boxes: &Option<BoxesMeta>| boxes.as_ref().is_some_and(|boxes| boxes.fitted(size).is_some());
+    let mut found = frames.iter().zip(&boxes).filter(|(_, boxes)| !fits(boxes));
     found.next().filter(|_| annotated).map(|(frame, _)| frame)
 }
 

@@ -74,6 +74,8 @@ struct Stats {
     batches: u64,
     dropped: u64,
     padded: u64,
+    /// Batches without the targets that their samples have.
+    targets_lost: u64,
     /// Frames that wait for their batch.
     level: u64,
     /// What a GPU has done.
@@ -103,7 +105,7 @@ pub struct NhwcPack {
     #[property(name = "path", get = |this: &Self| lock(&this.choice).path, type = Path, nick = "Path", blurb = "How the pixels are computed", builder(Path::default()))]
     #[property(name = "path-reason", get = |this: &Self| lock(&this.choice).reason, type = PathReason, nick = "Path reason", blurb = "Why the path is what it is", builder(PathReason::default()))]
     choice: Mutex<Choice>,
-    #[property(name = "stats", get = Self::stats, type = Statistics, nick = "Statistics", blurb = "Frames, batches, frames dropped, padding, frames waiting; copies to a GPU, launches, frames gathered for a copy; nanoseconds packing and waited for input and output")]
+    #[property(name = "stats", get = Self::stats, type = Statistics, nick = "Statistics", blurb = "Frames, batches, frames dropped, padding, batches that lost their targets, frames waiting; copies to a GPU, launches, frames gathered for a copy; nanoseconds packing and waited for input and output")]
     stats: Mutex<Stats>,
     sink_pad: gst::Pad,
     src_pad: gst::Pad,
@@ -119,6 +121,7 @@ impl NhwcPack {
                 .field("batches", stats.batches)
                 .field("dropped", stats.dropped)
                 .field("padded", stats.padded)
+                .field("targets-lost", stats.targets_lost)
                 .field("level", stats.level)
                 .field("copies", stats.gpu.copies)
                 .field("launches", stats.gpu.launches)

@@ -11,8 +11,10 @@
  * The caps are NNStreamer's: other/tensors with `dimensions` innermost first, and `layout`. bfloat16, which NNStreamer
  * does not know, is a value of our own. What is in the batch travels in the meta `epochfeed-batch`: indices, URIs,
  * gains, flags, and the state behind it, from which a run can resume. Where the dataset has boxes, so do its `targets`: M×6
- * float32, one row a box: number of the sample in the batch, class, centre x, centre y, width and height as fractions of
- * the frame. They are left out, with a warning, when an element in between has changed the geometry of frames.
+ * little-endian float32 in a GBytes, one row a box: number of the sample in the batch, class, centre x, centre y, width and
+ * height as fractions of the frame; and how each image came to lie in its frame, in the arrays `image-id`, `source-width`,
+ * `source-height`, `scale-x`, `scale-y`, `pad-left` and `pad-top`. When an element in between has changed the geometry of frames they are left out: with a warning, and counted in
+ * `stats`.
  *
  * The end of an epoch completes the last batch as `last-batch` says: smaller (`partial`, with caps of its own), left
  * out and counted (`drop`), or filled with the first samples of the epoch, flagged (`pad`).

@@ -1,4 +1,10 @@
+use std::sync::Weak;
+
+use super::super::super::coordinator::Keeper;
+use super::super::wanted::Bytes;
 use super::*;
+use crate::dataset::Dataset;
+use crate::decode::Format;
 
 const FILES: u64 = 12;
 const SIZE: usize = 100;
@@ -15,6 +21,27 @@ fn dataset() -> (tempfile::TempDir, Dataset) {
     std::fs::write(&list, names.join("\n")).unwrap();
     let dataset = Dataset::open(&list).unwrap();
     (folder, dataset)
+}
+
+fn wanted(dataset: &Dataset, index: u64) -> Wanted {
+    kept(dataset, index, None)
+}
+
+fn kept(dataset: &Dataset, index: u64, keeper: Option<Weak<Keeper>>) -> Wanted {
+    Wanted {
+        dataset: dataset.clone(),
+        index,
+        epoch: 0,
+        keeper,
+    }
+}
+
+#[track_caller]
+fn bytes(content: Content) -> Vec<u8> {
+    match content.unwrap().0 {
+        Bytes::Read(bytes) => bytes,
+        Bytes::Kept(..) => panic!("not read"),
+    }
 }
 
 /// So many files have been read, and are counted with so many bytes.
@@ -39,10 +66,10 @@ fn files_come_in_order_whoever_reads_them() {
         let mut ahead = Ahead::new(6);
         ahead.grow(PATIENCE * threads, 0);
         assert_eq!(ahead.threads.len() as u32, threads);
-        (0..=FILES).for_each(|index| ahead.push(&dataset, index));
+        (0..=FILES).for_each(|index| ahead.push(wanted(&dataset, index)));
         for index in 0..FILES {
             let (content, read_ahead) = ahead.pop().unwrap().unwrap();
-            assert_eq!(content.unwrap().0, [index as u8; SIZE], "{threads} threads");
+            assert_eq!(bytes(content), [index as u8; SIZE], "{threads} threads");
             assert_eq!(read_ahead, !ahead.threads.is_empty());
         }
         assert!(matches!(ahead.pop(), Ok(Some((Err(ReadError::Missing), _)))));
@@ -55,12 +82,12 @@ fn files_come_in_order_whoever_reads_them() {
 fn memory_is_bounded_and_the_next_file_always_comes() {
     let (_folder, dataset) = dataset();
     // Room for two files; for none: one at a time.
-    for (budget, wanted) in [(250, 2), (0, 1)] {
+    for (budget, files) in [(250, 2), (0, 1)] {
         let mut ahead = Ahead::within(8, budget);
         ahead.grow(PATIENCE * 7, 0);
-        (0..FILES).for_each(|index| ahead.push(&dataset, index));
+        (0..FILES).for_each(|index| ahead.push(wanted(&dataset, index)));
         for left in (0..FILES as usize).rev() {
-            until(|| read(&ahead).0 >= wanted.min(left + 1));
+            until(|| read(&ahead).0 >= files.min(left + 1));
             let (_, bytes) = read(&ahead);
             assert!(bytes <= budget.max(SIZE as u64) + SIZE as u64, "{bytes}");
             assert!(ahead.pop().unwrap().unwrap().0.is_ok());
@@ -74,14 +101,53 @@ fn what_is_forgotten_does_not_come() {
     let mut ahead = Ahead::within(4, 150);
     ahead.grow(PATIENCE * 3, 0);
     for index in 0..FILES {
-        ahead.push(&dataset, index);
-        ahead.push(&dataset, 0);
+        ahead.push(wanted(&dataset, index));
+        ahead.push(wanted(&dataset, 0));
         ahead.clear();
-        ahead.push(&dataset, index);
+        ahead.push(wanted(&dataset, index));
         let (content, _) = ahead.pop().unwrap().unwrap();
-        assert_eq!(content.unwrap().0, [index as u8; SIZE]);
+        assert_eq!(bytes(content), [index as u8; SIZE]);
     }
     until(|| read(&ahead) == (0, 0));
     // The end comes while threads wait for room.
-    (0..FILES).for_each(|index| ahead.push(&dataset, index));
+    (0..FILES).for_each(|index| ahead.push(wanted(&dataset, index)));
+}
+
+#[test]
+fn files_of_kept_frames_are_opened_and_not_read() {
+    let (_folder, dataset) = dataset();
+    let missing = dataset.uri(FILES).unwrap();
+    // Every other file, and one that is not there.
+    let keeper: Arc<Keeper> = Arc::new(move |key| {
+        let (_, name) = key.uri.rsplit_once('/').unwrap();
+        let number: u64 = name.trim_end_matches(".jpg").parse().unwrap();
+        (number.is_multiple_of(2) || key.uri == missing).then_some(Format::Png)
+    });
+    for threads in [0, 3] {
+        // No budget: what is not read takes none.
+        let mut ahead = Ahead::within(8, 0);
+        ahead.grow(PATIENCE * threads, 0);
+        for index in 0..=FILES {
+            ahead.push(kept(&dataset, index, Some(Arc::downgrade(&keeper))));
+        }
+        for index in 0..FILES {
+            let (content, _) = ahead.pop().unwrap().unwrap();
+            match content.unwrap() {
+                (Bytes::Read(bytes), _) => {
+                    assert_eq!(index % 2, 1);
+                    assert_eq!(bytes, [index as u8; SIZE]);
+                }
+                (Bytes::Kept(file, format), version) => {
+                    assert_eq!((index % 2, format), (0, Format::Png));
+                    assert_eq!(file.version(), Some(version));
+                    assert_eq!(file.read().unwrap(), [index as u8; SIZE]);
+                }
+            }
+        }
+        assert!(matches!(ahead.pop(), Ok(Some((Err(ReadError::Missing), _)))));
+    }
+    // Whoever kept them has gone.
+    let gone = Arc::downgrade(&keeper);
+    drop(keeper);
+    assert_eq!(bytes(kept(&dataset, 0, Some(gone)).open().content()), [0; SIZE]);
 }

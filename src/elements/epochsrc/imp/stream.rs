@@ -14,6 +14,7 @@ use super::super::super::util::{lock, nanoseconds_since};
 use super::super::ahead::Interrupted;
 use super::super::reader::Read;
 use super::super::run::{Encoded, Phase, Run};
+use super::super::wanted::Bytes;
 use super::{CAT, EpochSrc};
 use crate::decode::{Format, Sniffed, sniff};
 
@@ -38,6 +39,7 @@ impl EpochSrc {
             return Ok(());
         }
         let start = Instant::now();
+        run.reader.keeper = self.coordinator.keeper();
         let next = self.next(run).map_err(|Interrupted| {
             // A flush, or the application's end.
             match self.coordinator.is_ending() {
@@ -88,27 +90,18 @@ impl EpochSrc {
             duration: Some(duration),
             offset: position,
         };
-        let content = content.map_err(Fault::from).and_then(|(content, _)| {
-            let sniffed = sniff(&content);
-            match (sniffed, Fault::sniffed(sniffed)) {
-                (Sniffed::Supported(format), None) => Ok((format, content)),
-                (_, fault) => Err(fault.unwrap_or_else(|| Fault::internal("no format"))),
-            }
-        });
+        let content = content
+            .map_err(Fault::from)
+            .and_then(|(content, _)| self.encoded(content));
         {
             let mut stats = lock(&self.stats);
             stats.wait_input += nanoseconds_since(start);
-            match &content {
-                Ok((_, content)) => stats.bytes += content.len() as u64,
-                Err(_) => stats.faults += u64::from(!again),
+            if content.is_err() {
+                stats.faults += u64::from(!again);
             }
         }
         match content {
-            Ok((format, content)) => {
-                let encoded = Encoded {
-                    format: Some(format),
-                    buffer: gst::Buffer::from_mut_slice(content),
-                };
+            Ok(encoded) => {
                 if self.coordinator.has(Stage::Decode) {
                     run.ready.push_back((place, encoded));
                 } else {
@@ -133,6 +126,40 @@ impl EpochSrc {
             }
             Err(fault) => self.apply_own_policy(run, place, &fault),
         }
+    }
+
+    /// What is pushed of a file: an image by its first bytes, or one that was decoded before.
+    fn encoded(&self, content: Bytes) -> Result<Encoded, Fault> {
+        let (format, buffer) = match content {
+            Bytes::Read(bytes) => {
+                let sniffed = sniff(&bytes);
+                let format = match (sniffed, Fault::sniffed(sniffed)) {
+                    (Sniffed::Supported(format), None) => format,
+                    (_, fault) => return Err(fault.unwrap_or_else(|| Fault::internal("no format"))),
+                };
+                self.count_bytes(bytes.len() as u64);
+                (format, gst::Buffer::from_mut_slice(bytes))
+            }
+            Bytes::Kept(file, format) => {
+                let element = self.obj().downgrade();
+                let memory = self.files.memory(file, move |bytes| {
+                    if let Some(element) = element.upgrade() {
+                        element.imp().count_bytes(bytes);
+                    }
+                });
+                let mut buffer = gst::Buffer::new();
+                buffer.make_mut().append_memory(memory);
+                (format, buffer)
+            }
+        };
+        Ok(Encoded {
+            format: Some(format),
+            buffer,
+        })
+    }
+
+    fn count_bytes(&self, bytes: u64) {
+        lock(&self.stats).bytes += bytes;
     }
 
     /// Reports that `epoch` cannot be read to its end: now if the consumer has asked for it, else when it does.

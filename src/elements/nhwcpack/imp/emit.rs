@@ -10,6 +10,7 @@ use super::super::super::coordinator::{Registration, Taken};
 use super::super::super::cuda::BatchAllocator;
 use super::super::super::epoch_end::EpochEnd;
 use super::super::super::faults;
+use super::super::super::identity;
 use super::super::super::util::{lock, nanoseconds_since};
 use super::super::batch::{self, BatchError, Frame};
 use super::super::gpu::Gpu;
@@ -185,26 +186,15 @@ impl NhwcPack {
         }
     }
 
-    /// Warns, once, of boxes that got lost on the way.
+    /// Counts a batch whose boxes got lost on the way, and warns, once.
     fn check_boxes(&self, stream: &mut Stream, frames: &[Frame], info: &gst_video::VideoInfo) {
         let Some(frame) = batch::without_boxes(frames, info) else {
             return;
         };
+        lock(&self.stats).targets_lost += 1;
         if !std::mem::replace(&mut stream.boxes_lost, true) {
-            gst::element_imp_warning!(
-                self,
-                gst::StreamError::Format,
-                (
-                    "Batches have no targets: {} came without the boxes of its {}x{} frame",
-                    faults::describe(&frame.sample),
-                    info.width(),
-                    info.height()
-                ),
-                [
-                    "An element between epochsrc and nhwcpack decodes or changes the geometry of frames: let epochdecode decode, \
-                     turn and fit them"
-                ]
-            );
+            let size = (info.width(), info.height());
+            identity::warn_of_boxes(&*self.obj(), &self.sink_pad, &frame.sample, size);
         }
     }
 
