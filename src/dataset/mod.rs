@@ -28,6 +28,7 @@ pub use self::error::{DatasetError, ReadError};
 pub use self::exclude::Exclusions;
 pub use self::location::parse_location;
 pub use self::options::{Crowd, Format, Options, OutOfImage, Split};
+pub(crate) use self::read::ClosedSample;
 pub use self::read::{MAX_FILE_BYTES, OpenSample};
 pub use self::targets::{Annotation, BoxFormat, Target};
 pub use self::version::FileVersion;

@@ -132,6 +132,49 @@ pub(super) fn existing_text(path: &Path) -> Result<Vec<u8>, DatasetError> {
     text(path)?.ok_or_else(|| DatasetError::Missing(path.to_owned()))
 }
 
+/// A file as it was when it was open. It holds nothing open: there may be as many as there are samples.
+#[derive(Clone, Debug)]
+pub(crate) struct ClosedSample {
+    path: PathBuf,
+    size: u64,
+    version: FileVersion,
+}
+
+impl ClosedSample {
+    /// What `file` is; `None` if it could not be opened.
+    pub fn of(file: &OpenSample) -> Option<Self> {
+        let opened = file.opened.as_ref().ok()?;
+        Some(Self {
+            path: file.path.clone(),
+            size: opened.size,
+            version: opened.version,
+        })
+    }
+
+    /// Bytes.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Which version of the file it is.
+    pub fn version(&self) -> FileVersion {
+        self.version
+    }
+
+    /// All bytes of the file; `None` if it is another one now.
+    ///
+    /// # Errors
+    /// As [`OpenSample::read`].
+    pub fn read(&self) -> Result<Option<Vec<u8>>, ReadError> {
+        let file = OpenSample::open(self.path.clone());
+        if file.version().is_some_and(|version| version != self.version) {
+            return Ok(None);
+        }
+        let bytes = file.read()?;
+        Ok((bytes.len() as u64 == self.size).then_some(bytes))
+    }
+}
+
 /// Reads until `bytes` is full or the file ends. One call in general: where each takes its time, a second one that only finds
 /// the end would double it.
 fn fill(mut file: &File, bytes: &mut [u8]) -> Result<usize, ReadError> {

@@ -13,14 +13,14 @@ use gst::subclass::prelude::*;
 
 use super::faults::{Class, Fault};
 use super::util::lock;
-use crate::dataset::OpenSample;
+use crate::dataset::ClosedSample;
 
 /// Told of how many bytes were read.
 type Read = Box<dyn Fn(u64) + Send + Sync>;
 
 enum State {
     /// Nobody has looked.
-    Open(OpenSample),
+    Unread(ClosedSample),
     /// Never changed again: maps have its address.
     Read(Vec<u8>),
     Failed(Fault),
@@ -31,7 +31,6 @@ enum State {
 struct FileMemory {
     memory: gst::ffi::GstMemory,
     state: Mutex<State>,
-    size: usize,
     read: Read,
 }
 
@@ -41,23 +40,22 @@ impl FileMemory {
         let mut state = lock(&self.state);
         let unread = State::Failed(Fault::internal("reading it failed inside"));
         *state = match std::mem::replace(&mut *state, unread) {
-            State::Open(file) => self.load(file),
+            State::Unread(file) => self.load(&file),
             known => known,
         };
         match &*state {
             State::Read(bytes) => bytes.as_ptr(),
-            State::Open(_) | State::Failed(_) => std::ptr::null(),
+            State::Unread(_) | State::Failed(_) => std::ptr::null(),
         }
     }
 
-    fn load(&self, file: OpenSample) -> State {
+    fn load(&self, file: &ClosedSample) -> State {
         match file.read() {
-            // The memory has been given out with its size.
-            Ok(bytes) if bytes.len() == self.size => {
+            Ok(Some(bytes)) => {
                 (self.read)(bytes.len() as u64);
                 State::Read(bytes)
             }
-            Ok(_) => State::Failed(Fault::new(
+            Ok(None) => State::Failed(Fault::new(
                 Class::Unreadable,
                 "the file was changed while it was in use; leave it alone, or write a new one and rename it",
             )),
@@ -123,14 +121,17 @@ impl Default for FileAllocator {
 
 impl FileAllocator {
     /// The memory of `file`; `read` is told when it is read.
-    pub fn memory(&self, file: OpenSample, read: impl Fn(u64) + Send + Sync + 'static) -> gst::Memory {
+    pub(crate) fn memory(
+        &self,
+        file: ClosedSample,
+        read: impl Fn(u64) + Send + Sync + 'static,
+    ) -> gst::Memory {
         // What is larger than memory can be is refused when it is read.
         let size = usize::try_from(file.size()).unwrap_or(usize::MAX);
         let memory = Box::into_raw(Box::new(FileMemory {
             // SAFETY: all zeros are a valid GstMemory for gst_memory_init.
             memory: unsafe { std::mem::zeroed() },
-            state: Mutex::new(State::Open(file)),
-            size,
+            state: Mutex::new(State::Unread(file)),
             read: Box::new(read),
         }));
         // SAFETY: GstMemory is the first field of a fresh #[repr(C)] struct, whose one reference is taken over. READONLY: who maps
@@ -161,7 +162,7 @@ pub(crate) fn fault(buffer: &gst::BufferRef) -> Option<Fault> {
         let memory = unsafe { &*memory.as_ptr().cast::<FileMemory>() };
         match &*lock(&memory.state) {
             State::Failed(fault) => Some(fault.clone()),
-            State::Open(_) | State::Read(_) => None,
+            State::Unread(_) | State::Read(_) => None,
         }
     })
 }
@@ -195,6 +196,7 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     use super::*;
+    use crate::dataset::OpenSample;
 
     struct Files {
         folder: tempfile::TempDir,
@@ -216,7 +218,7 @@ mod tests {
 
         fn buffer(&self) -> gst::Buffer {
             let read = self.read.clone();
-            let file = OpenSample::open(self.path());
+            let file = ClosedSample::of(&OpenSample::open(self.path())).unwrap();
             let memory = FileAllocator::default().memory(file, move |bytes| {
                 read.fetch_add(bytes, Ordering::Relaxed);
             });
@@ -253,17 +255,19 @@ mod tests {
     #[test]
     fn a_file_that_has_changed_is_a_fault_and_not_other_bytes() {
         let files = Files::new();
-        for (before, after, wanted) in [
-            ("long", "x", Class::Unreadable),
-            ("x", "longer", Class::Unreadable),
-            ("x", "", Class::Empty),
-        ] {
-            std::fs::write(files.path(), before).unwrap();
+        let changes: [(fn(&std::path::Path), Class); 3] = [
+            (|file| std::fs::write(file, "longer").unwrap(), Class::Unreadable),
+            (|file| std::fs::write(file, "").unwrap(), Class::Unreadable),
+            (|file| std::fs::remove_file(file).unwrap(), Class::Missing),
+        ];
+        for (change, wanted) in changes {
+            std::fs::write(files.path(), "long").unwrap();
             let buffer = files.buffer();
-            std::fs::write(files.path(), after).unwrap();
+            assert_eq!(fault(&buffer), None);
+            change(&files.path());
             for _ in 0..2 {
                 assert!(buffer.map_readable().is_err());
-                assert_eq!(fault(&buffer).unwrap().class, wanted, "{before} {after}");
+                assert_eq!(fault(&buffer).unwrap().class, wanted);
             }
         }
         assert_eq!(files.read(), 0);

@@ -3,7 +3,7 @@
 use std::sync::Weak;
 
 use super::super::coordinator::{FrameKey, Keeper};
-use crate::dataset::{Dataset, FileVersion, OpenSample, ReadError};
+use crate::dataset::{ClosedSample, Dataset, FileVersion, OpenSample, ReadError};
 use crate::decode::Format;
 
 /// What a sample's file holds.
@@ -11,7 +11,7 @@ use crate::decode::Format;
 pub(super) enum Bytes {
     Read(Vec<u8>),
     /// Of this format, and nobody may need them: the frame is kept.
-    Kept(OpenSample, Format),
+    Kept(ClosedSample, Format),
 }
 
 /// A file's bytes, and which version of it they are.
@@ -27,56 +27,63 @@ pub(super) struct Wanted {
     pub keeper: Option<Weak<Keeper>>,
 }
 
-/// The file, open.
-pub(super) struct File {
-    file: OpenSample,
-    kept: Option<(Format, FileVersion)>,
+/// The file, open; or one whose frame is kept.
+pub(super) enum File {
+    Open(OpenSample),
+    Kept(ClosedSample, Format),
 }
 
 impl Wanted {
     /// Opens the file. Errors come out of [`File::content`].
     pub fn open(&self) -> File {
         let file = self.dataset.open_file(self.index);
-        let kept = self.kept(&file);
-        File { file, kept }
+        match self.format(&file).zip(ClosedSample::of(&file)) {
+            Some((format, file)) => File::Kept(file, format),
+            None => File::Open(file),
+        }
     }
 
     /// What `file` is, if its frame is kept.
-    fn kept(&self, file: &OpenSample) -> Option<(Format, FileVersion)> {
+    fn format(&self, file: &OpenSample) -> Option<Format> {
         let keeper = self.keeper.as_ref()?.upgrade()?;
-        let version = file.version()?;
         let annotation = self.dataset.annotation(self.index);
         let key = FrameKey {
             uri: self.dataset.uri(self.index)?,
-            version: version.number(),
+            version: file.version()?.number(),
             annotated: annotation.and_then(|annotation| annotation.size),
             epoch: self.epoch,
         };
-        Some((keeper(&key)?, version))
+        keeper(&key)
     }
 }
 
 impl File {
     /// Bytes of memory that [`content`](Self::content) takes.
     pub fn size(&self) -> u64 {
-        match self.kept {
-            Some(_) => 0,
-            None => self.file.size(),
+        match self {
+            Self::Open(file) => file.size(),
+            Self::Kept(..) => 0,
         }
     }
 
     /// Whether it is known without a read that there is nothing in it.
     pub fn is_empty(&self) -> bool {
-        self.file.is_empty()
+        match self {
+            Self::Open(file) => file.is_empty(),
+            Self::Kept(..) => false,
+        }
     }
 
     /// Reads the file, if its bytes are needed.
     pub fn content(self) -> Content {
-        match self.kept {
-            Some((format, version)) => Ok((Bytes::Kept(self.file, format), version)),
-            None => {
-                let (bytes, version) = self.file.read_version()?;
+        match self {
+            Self::Open(file) => {
+                let (bytes, version) = file.read_version()?;
                 Ok((Bytes::Read(bytes), version))
+            }
+            Self::Kept(file, format) => {
+                let version = file.version();
+                Ok((Bytes::Kept(file, format), version))
             }
         }
     }
