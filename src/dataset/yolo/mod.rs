@@ -238,24 +238,23 @@ fn read_labels(location: &Path, listing: &mut Listing, options: &Options) -> Res
         annotations.push(index, None, targets);
     }
     // Labels in another place are not images without objects. Where the images themselves are, is asked first.
-    let mut images = listing.paths.iter().map(|path| listing.root.join(path));
-    match images.find(|image| !is_labelled && image.exists()) {
-        Some(image) => {
-            let problem = format!(
+    let image = listing
+        .paths
+        .iter()
+        .map(|path| listing.root.join(path))
+        .find(|image| image.exists());
+    if let (false, Some(image)) = (is_labelled, image) {
+        return Err(DatasetError::NothingUsable {
+            path: location.to_owned(),
+            problem: format!(
                 "none of its {} images has a label file: {} for {} is not there; put them there, or set format=folder for \
                  images alone",
                 listing.paths.len(),
                 label_path(&image).display(),
                 image.display()
-            );
-            return Err(DatasetError::NothingUsable {
-                path: location.to_owned(),
-                problem,
-            });
-        }
-        None => {}
+            ),
+        });
     }
-    drop(images);
     listing.annotations = Some(annotations);
     Ok(())
 }
