@@ -131,6 +131,22 @@ fn annotations_without_any_box_are_nothing_to_train_with() {
     assert_eq!((dataset.len(), dataset.checks().boxes), (3, 0));
 }
 
+/// They are parts of a name here: the file was written on Windows.
+#[test]
+fn backslashes_in_names_are_pointed_at() {
+    let folder = scratch();
+    let named = |separator| {
+        open(folder.path(), |coco| {
+            for image in coco["images"].as_array_mut().unwrap() {
+                image["file_name"] = json!(format!("sub{separator}{}.jpg", image["id"]));
+            }
+        })
+        .unwrap_err()
+    };
+    assert!(named('\\').contains("backslashes"));
+    assert!(!named('/').contains("backslashes"));
+}
+
 #[test]
 fn boxes_of_an_image_that_was_refused_go_with_it() {
     let folder = scratch();

@@ -166,8 +166,13 @@ fn check(location: &Path, listing: &mut Listing, options: &Options) -> Result<()
     }
     if checks.count(Finding::MissingFile) == checks.images {
         let root = listing.root.display();
+        let is_windows = |path: &Path| path.as_os_str().as_bytes().contains(&b'\\');
+        let hint = match listing.paths.get(0).is_some_and(is_windows) {
+            true => ", and write / for the backslashes in their names",
+            false => "",
+        };
         return unusable(format!(
-            "none of its files is below {root}: set root to their folder\n{checks}"
+            "none of its files is below {root}: set root to their folder{hint}\n{checks}"
         ));
     }
     // Boxes there were, and none is left. What is malformed may have been one: a file of captions has annotations, too.

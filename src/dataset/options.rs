@@ -72,7 +72,8 @@ pub struct Options {
     pub classes: Vec<String>,
     /// All boxes are of class 0, called `item`.
     pub single_class: bool,
-    /// Only this part of the samples, from the first on: more than 0, at most 1.
+    /// Only this part of the samples, from the first on in the dataset's order, as with Ultralytics' `fraction`: more than
+    /// 0, at most 1. Of class folders, these are the first classes.
     pub fraction: f64,
     /// Boxes that reach out of their image.
     pub out_of_image: OutOfImage,
