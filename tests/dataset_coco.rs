@@ -205,6 +205,7 @@ fn everything_wrong_is_counted_and_the_sound_rest_is_used() {
     let expected = [
         (Finding::MissingFile, 1),
         (Finding::OutsideRoot, 3),
+        (Finding::WithoutSize, 1),
         // An image, a category, an annotation.
         (Finding::DuplicateId, 3),
         (Finding::Malformed, 2),

@@ -211,3 +211,28 @@ fn every_class_of_a_name_is_taken() {
         .collect();
     assert_eq!(classes, [1, 2]);
 }
+
+#[test]
+fn an_image_that_does_not_say_its_size_is_counted() {
+    let folder = scratch();
+    let dataset = open(folder.path(), |coco| {
+        coco["images"][0] = json!({"id": 1, "file_name": "a.jpg"});
+        coco["images"][1] = json!({"id": 2, "file_name": "b.jpg", "width": 50});
+        // Without boxes there is nothing to cut.
+        push(coco, "images", json!({"id": 4, "file_name": "d.jpg"}));
+        coco["annotations"][0]["bbox"] = json!([40.0, 2.0, 300.0, 4.0]);
+    })
+    .unwrap();
+    let checks = dataset.checks();
+    assert_eq!(checks.count(Finding::WithoutSize), 2, "{checks}");
+    assert_eq!(
+        checks.examples(Finding::WithoutSize),
+        ["a.jpg", "b.jpg"],
+        "{checks}"
+    );
+    assert_eq!(checks.count(Finding::OutOfImage), 0, "{checks}");
+    assert_eq!(
+        dataset.annotation(0).unwrap().targets[0].bbox,
+        [40.0, 2.0, 300.0, 4.0]
+    );
+}

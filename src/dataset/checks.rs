@@ -19,6 +19,9 @@ pub enum Finding {
     /// A file of another size than its annotation says, both as it is stored and upright. Of a large dataset, only some
     /// files over the whole are looked into, all with [`strict`](super::Options::strict); the decoder says it of each.
     SizeMismatch,
+    /// An image with boxes in pixels whose entry does not say its size: nobody knows yet which of them reach out of it, so that
+    /// all are kept as they are.
+    WithoutSize,
     /// An id of an image, category or annotation that is there twice. The later image or category is left out, the later
     /// annotation stays.
     DuplicateId,
@@ -52,10 +55,11 @@ pub enum Finding {
 
 impl Finding {
     /// All kinds, in the order of the table.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::MissingFile,
         Self::OutsideRoot,
         Self::SizeMismatch,
+        Self::WithoutSize,
         Self::DuplicateId,
         Self::Malformed,
         Self::UnknownImage,
@@ -78,6 +82,7 @@ impl Finding {
             Self::MissingFile => "missing-files",
             Self::OutsideRoot => "outside-root",
             Self::SizeMismatch => "size-mismatches",
+            Self::WithoutSize => "images-without-size",
             Self::DuplicateId => "duplicate-ids",
             Self::Malformed => "malformed-entries",
             Self::UnknownImage => "unknown-images",

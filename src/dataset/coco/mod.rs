@@ -116,6 +116,8 @@ fn arrange(mut coco: Coco, root: PathBuf, options: &Options) -> Result<Listing, 
         }
         if targets.is_empty() {
             checks.add(Finding::WithoutBoxes, || shown(coco.name(image)));
+        } else if image.size.is_none() {
+            checks.add(Finding::WithoutSize, || shown(coco.name(image)));
         }
         paths.push(coco.name(image));
         annotations.push(image.id, image.size, targets);
