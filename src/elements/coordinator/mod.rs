@@ -540,11 +540,6 @@ impl Coordinator {
         resumed.is_some_and(|state| inner.boundary.current() == Some(state.epoch))
     }
 
-    /// Whether an annotation that disagrees with its file is an error.
-    pub fn is_strict(&self) -> bool {
-        self.lock().run.as_ref().is_some_and(|run| run.strict)
-    }
-
     /// How many of an epoch's first frames are needed until its end. A run that resumes inside the epoch sends them again.
     pub fn kept(&self) -> usize {
         self.lock().kept

@@ -15,8 +15,6 @@ pub struct Run {
     pub state_location: Option<PathBuf>,
     /// The dataset is read again before each epoch.
     pub reload: bool,
-    /// What is wrong with the dataset's annotations is an error, also where it is found when an image is decoded.
-    pub strict: bool,
 }
 
 /// A dataset as epochs are drawn from it.

@@ -23,7 +23,6 @@ fn run_of(config: SamplerConfig) -> Run {
         },
         state_location: None,
         reload: false,
-        strict: false,
     }
 }
 

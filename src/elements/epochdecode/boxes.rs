@@ -5,11 +5,10 @@ use std::sync::Arc;
 use gst::prelude::*;
 use gst::subclass::prelude::*;
 
-use super::super::faults::{self, Class, Fault, Place};
+use super::super::faults::{self, Place};
 use super::super::meta::{BoxesMeta, BoxesOf, Fitted};
 use super::super::util::lock;
 use super::imp::{CAT, EpochDecode};
-use super::job::Decoded;
 use crate::dataset::{BoxFormat, Target};
 use crate::decode::BoxMap;
 
@@ -36,21 +35,6 @@ fn disagreement(place: &Place, map: &BoxMap) -> Option<String> {
 }
 
 impl EpochDecode {
-    /// `decoded`, unless its annotation is of an image of another size and the source is strict.
-    pub(super) fn agreed(&self, place: &Place, decoded: Decoded) -> Result<Decoded, Fault> {
-        let strict = || {
-            let registration = self.registration();
-            registration.is_some_and(|registration| registration.coordinator().is_strict())
-        };
-        match disagreement(place, &decoded.boxes) {
-            Some(reason) if strict() => Err(Fault::new(
-                Class::Mismatch,
-                format!("{reason}, and strict=true makes that an error"),
-            )),
-            _ => Ok(decoded),
-        }
-    }
-
     /// Puts the boxes of the frame in the place of those of the image.
     pub(super) fn fit_boxes(&self, place: &mut Place, map: &BoxMap) {
         let disagreement = disagreement(place, map);

@@ -162,7 +162,7 @@ impl EpochDecode {
             delivery.resolver.resume();
         }
         let mut out = Vec::new();
-        match result.and_then(|decoded| self.agreed(&place, decoded)) {
+        match result {
             Ok(decoded) => self.good(delivery, place, decoded, &mut out),
             Err(fault) => self.fault(delivery, place, &fault, &mut out)?,
         }
@@ -221,7 +221,6 @@ impl EpochDecode {
             &options,
             &output,
         )
-        .and_then(|decoded| self.agreed(place, decoded))
         .ok()
     }
 

@@ -22,15 +22,15 @@
  * image or of the image as stored is told by its width and height, whatever `orientation` is. Where they do not tell (YOLO has none;
  * a square; an orientation that exchanges no sides) it is of what is decoded: of the upright image, with `orientation=ignore`
  * of the image as stored. A size that is neither is counted in `stats`, for the first ten images announced in an
- * element message `epochfeed-annotation`, and the boxes are taken for those of a resized image; where `epochsrc` has
- * `strict=true` such an image is faulty. With `orientation=match` the
- * image is turned or not so that it has the annotated size, upright if it has it both ways, and is faulty if it never has. Boxes that have no area vanish,
- * counted in `stats`; nothing is cut off.
+ * element message `epochfeed-annotation`, and the boxes are taken for those of a resized image. With `orientation=match` the
+ * image is turned or not so that it has the annotated size, upright if it has it both ways, and is faulty if it never has.
+ * Boxes that have no area vanish, counted in `stats`; nothing is cut off.
  *
  * The message has the `class` of the fault: missing, unreadable, empty, unsupported, truncated, corrupt (no image at all, too),
- * too-large, mismatch (of the annotated size, with `orientation=match` or `strict`), or internal where the file is not to blame. `quarantine` is a file for the user: a line of JSON with `uri`, `class` and
- * `reason` for each file at fault, once, added to what is there; `epochsrc exclude` leaves these files out. A fault that
- * is not told, in an epoch that is prepared and never asked for, is not listed either.
+ * too-large, mismatch (of the annotated size, with `orientation=match`), or internal where the file is not to blame.
+ * `quarantine` is a file for the user: a line of JSON with `uri`, `class` and `reason` for each file at fault, once, added to
+ * what is there; `epochsrc exclude` leaves these files out. A fault that is not told, in an epoch that is prepared and never
+ * asked for, is not listed either.
  *
  * With `cache=ram` frames are kept in memory, up to `cache-bytes`, and a sample whose frame is there is neither read nor
  * decoded again in later epochs: its bytes are the same. Its file is opened, to see whether it is still the same, and its encoded

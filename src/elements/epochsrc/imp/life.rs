@@ -40,7 +40,6 @@ impl EpochSrc {
                 drawn: run.drawn(),
                 state_location: settings.state_location,
                 reload: settings.reload,
-                strict: settings.strict,
             },
             run.reader.epoch(),
             run.last,
