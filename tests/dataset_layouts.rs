@@ -120,6 +120,41 @@ fn parts_in_folders_are_parts_without_a_data_yaml() {
     assert_eq!(open(Split::Val).unwrap().len(), 4);
 }
 
+/// COCO as Ultralytics lays it out has the year behind the name of each part.
+#[test]
+fn parts_are_found_with_their_year() {
+    let folder = scratch();
+    yolo(
+        folder.path(),
+        &[
+            "train2017/a",
+            "val2017/b",
+            "test2017/c",
+            "training/d",
+            "train12/e",
+        ],
+    );
+    let open = |split| {
+        let options = Options {
+            split,
+            ..Options::default()
+        };
+        Dataset::open_with(folder.path(), &options)
+    };
+    assert_eq!(classes(&open(Split::Train).unwrap()), [[0]]);
+    assert_eq!(classes(&open(Split::Val).unwrap()), [[1]]);
+    // Which of two years is meant only a data.yaml says.
+    yolo(folder.path(), &["train2014/a"]);
+    let message = open(Split::Train).unwrap_err().to_string();
+    assert!(
+        message.contains("train2014 and train2017") && message.contains("data.yaml"),
+        "{message}"
+    );
+    // The name alone comes first.
+    yolo(folder.path(), &["0", "train/f"]);
+    assert_eq!(classes(&open(Split::Train).unwrap()), [[1]]);
+}
+
 /// Labels in another place are not images without objects.
 #[test]
 fn a_set_without_any_label_file_is_refused() {

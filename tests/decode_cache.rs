@@ -6,6 +6,8 @@
 mod common;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use common::frames::{assert_same, frames, pull};
@@ -320,6 +322,44 @@ fn another_branch_finds_the_files() {
     assert!(pipeline.element("source").emit_by_name::<bool>("next-epoch", &[]));
     epoch(true);
     pipeline.wait_eos();
+}
+
+/// Behind a tee one decoder may keep what another needs: then files are read ahead as ever, and not by the decoder, which can
+/// neither be called back from a read nor has many on their way.
+#[test]
+fn files_are_not_read_only_if_every_decoder_keeps_their_frames() {
+    let images = scratch();
+    copy_photos(images.path(), PHOTOS);
+    for (cache, kept) in [
+        ("cache=off", 0),
+        ("cache=ram", PHOTOS),
+        (&*format!("cache=ram cache-bytes={FRAME}"), 1),
+    ] {
+        let pipeline = Pipeline::new(&format!(
+            "epochsrc name=source location={} shuffle=none epochs=2 auto-advance=false ! tee name=tee \
+             tee. ! queue ! epochdecode name=all cache=ram ! {size} ! fakesink async=false \
+             tee. ! queue ! epochdecode name=some {cache} ! {size} ! fakesink async=false",
+            location(images.path()),
+            size = size(SIDE)
+        ));
+        let unread = Arc::new(AtomicUsize::new(0));
+        let seen = unread.clone();
+        let pad = pipeline.element("some").static_pad("sink").unwrap();
+        pad.add_probe(gst::PadProbeType::BUFFER, move |_, info| {
+            let is_unread = |buffer: &gst::Buffer| buffer.peek_memory(0).is_type("EpochfeedFile");
+            seen.fetch_add(info.buffer().is_some_and(is_unread).into(), Ordering::Relaxed);
+            gst::PadProbeReturn::Ok
+        });
+        pipeline.set(gst::State::Playing);
+        let done = |name: &str| {
+            let stats: gst::Structure = pipeline.element(name).property("stats");
+            stats.get::<u64>("decoded").unwrap() == PHOTOS as u64
+        };
+        until("the first epoch is decoded", || done("all") && done("some"));
+        assert!(pipeline.element("source").emit_by_name::<bool>("next-epoch", &[]));
+        pipeline.wait_eos();
+        assert_eq!(unread.load(Ordering::Relaxed), kept, "{cache}");
+    }
 }
 
 /// Images that keep their own size are kept, too, and no object is left.

@@ -94,10 +94,10 @@ impl Dataset {
     ///   beside it, where SPLIT is what follows the last `_` in the file's name (`instances_train2017.json`). Categories
     ///   are numbered from 0 in the order of their ids. Boxes stay in pixels of the JSON's width and height;
     /// - **Yolo**: the images of a folder (of its `images` if it has one), a list, or the part [`Options::split`] of a
-    ///   `data.yaml`. A folder with `train` and `val` (or `valid`) in it has parts, too. Labels are where Ultralytics looks for
-    ///   them: `labels` for the last `images` of the path, and `.txt`; see [`yolo::parse_labels`] for a line. An image
-    ///   without such a file has no boxes, but one of them must have one. Classes are named by the `data.yaml`, or a
-    ///   `classes.txt` in the folder or its `labels`;
+    ///   `data.yaml`. A folder with `train` and `val` (or `valid`) in it, also with a year as in `train2017`, has parts, too.
+    ///   Labels are where Ultralytics looks for them: `labels` for the last `images` of the path, and `.txt`; see
+    ///   [`yolo::parse_labels`] for a line. An image without such a file has no boxes, but one of them must have one. Classes
+    ///   are named by the `data.yaml`, or a `classes.txt` in the folder or its `labels`;
     /// - **ImageFolder**: one target around the whole image, whose class is the folder directly below the location. A folder
     ///   without images has a number, too.
     ///

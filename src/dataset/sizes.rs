@@ -11,8 +11,8 @@ use crate::decode::{DecodeOptions, Header, match_orientation, probe};
 /// rule; on storage that takes 20 ms a read, these are 5 s, and all of COCO's 40 minutes.
 const LOOKED_INTO: u64 = 256;
 
-/// Where a header ends, most often.
-const HEAD: u64 = 16 << 10;
+/// Bytes that a header ends within: most often, behind a camera's thumbnail or a colour profile, and always.
+const HEADS: [u64; 3] = [16 << 10, 256 << 10, read::MAX_FILE_BYTES];
 
 impl Listing {
     /// Counts the files of another size than their annotation says: among `all`, or some over the whole listing. One that
@@ -36,15 +36,18 @@ impl Listing {
 /// Counts the file if neither as stored nor upright it has the annotated `size`.
 fn compare(root: &Path, path: &Path, size: (u32, u32), checks: &mut Checks) {
     let file = root.join(path);
-    let agrees = |header: &Header| match_orientation(header, Some(size)).is_ok();
-    if header(&file, HEAD).is_some_and(|header| agrees(&header)) {
-        return;
+    let mut found = None;
+    // The orientation may stand behind the picture: nobody is accused before all has been read.
+    for limit in HEADS {
+        found = header(&file, limit);
+        if found
+            .as_ref()
+            .is_some_and(|header| match_orientation(header, Some(size)).is_ok())
+        {
+            return;
+        }
     }
-    // The orientation may stand behind the picture, and a header behind a colour profile: nobody is accused before all
-    // has been read.
-    if let Some(header) = header(&file, read::MAX_FILE_BYTES)
-        && !agrees(&header)
-    {
+    if let Some(header) = found {
         checks.add(Finding::SizeMismatch, || {
             let (path, (width, height)) = (path.display(), size);
             format!(

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use super::boxes::Rules;
 use super::checks::Finding;
-use super::listing::{Listing, Source};
+use super::listing::{Listing, Source, shown};
 use super::paths::Paths;
 use super::read::{existing_text, text};
 use super::targets::Annotations;
@@ -68,29 +68,50 @@ pub(super) fn is_yaml(path: &Path) -> bool {
 fn part_of(set: &Path, split: Split) -> Result<PathBuf, DatasetError> {
     let images = set.join("images");
     let images = if images.is_dir() { images } else { set.to_owned() };
-    let part = |split| {
-        let names: &[_] = match split {
-            Split::Train => &["train"],
-            Split::Val => &["val", "valid"],
-        };
-        let folders = names.iter().map(|name| images.join(name));
-        folders.into_iter().find(|folder| folder.is_dir())
+    let folders = folder::folders(&images)?;
+    let unusable = |problem| {
+        Err(DatasetError::NothingUsable {
+            path: set.to_owned(),
+            problem,
+        })
     };
     let (other, name) = match split {
         Split::Train => (Split::Val, "train"),
         Split::Val => (Split::Train, "val"),
     };
-    match (part(split), part(other)) {
-        (Some(part), _) => Ok(part),
-        (None, None) => Ok(images),
-        (None, Some(_)) => Err(DatasetError::NothingUsable {
-            path: set.to_owned(),
-            problem: format!(
-                "it has another part and no {}; choose another split, or name its folders in a {DATA_YAML}",
-                images.join(name).display()
-            ),
-        }),
+    match parts(&folders, split)[..] {
+        [part] => Ok(images.join(OsStr::from_bytes(part))),
+        [one, other, ..] => unusable(format!(
+            "{} has several folders to {name} with, {} and {}; name them in a {DATA_YAML}, or give one of them as location",
+            images.display(),
+            shown(one),
+            shown(other)
+        )),
+        [] if parts(&folders, other).is_empty() => Ok(images),
+        [] => unusable(format!(
+            "it has another part and no {}; choose another split, or name its folders in a {DATA_YAML}",
+            images.join(name).display()
+        )),
     }
+}
+
+/// Those of `folders` that a part is called by: one of the names that are in use, else all with a year behind it, as COCO's
+/// `train2017`.
+fn parts(folders: &[Vec<u8>], split: Split) -> Vec<&[u8]> {
+    let names: &[&[u8]] = match split {
+        Split::Train => &[b"train"],
+        Split::Val => &[b"val", b"valid"],
+    };
+    let folders = || folders.iter().map(Vec::as_slice);
+    if let Some(name) = names.iter().find(|name| folders().any(|folder| folder == **name)) {
+        return vec![name];
+    }
+    let is_year = |year: &[u8]| year.len() == 4 && year.iter().all(u8::is_ascii_digit);
+    let is_part = |folder: &&[u8]| {
+        let year = |name: &&[u8]| folder.strip_prefix(*name).is_some_and(is_year);
+        names.iter().any(year)
+    };
+    folders().filter(is_part).collect()
 }
 
 /// The entries of a list of images.

@@ -44,7 +44,7 @@ use boundary::Boundary;
 use run::Opened;
 
 pub use boundary::{Failure, Go, Requested};
-pub use keeper::{FrameKey, Keeper};
+pub use keeper::{FrameKey, Keeper, Keepers};
 pub use registration::{Registration, SaveError};
 pub use run::{Drawn, Ordinary, Run, Taken};
 pub use states::load_state;
@@ -99,7 +99,7 @@ struct Inner {
     /// Where frames are made best, if a packer has said so; see [`Registration::offers`].
     frames: Option<glib::WeakRef<FrameAllocator>>,
     /// Who keeps frames from epoch to epoch.
-    keeper: Option<Weak<Keeper>>,
+    keepers: Vec<Weak<Keeper>>,
     /// A consumer has said that it may stop in the middle of an epoch.
     step_bound: bool,
     /// The recipes under which epochs were prepared that are not delivered yet; `None` if it changed meanwhile.

@@ -121,7 +121,7 @@ impl EpochDecode {
             active.listener = Some(active.ahead.listen(&found));
             active.keeper = active.cache.clone().map(|cache| {
                 let keeper: Arc<coordinator::Keeper> = Arc::new(move |key| cache.format(key));
-                found.set_keeper(&keeper);
+                found.add_keeper(&keeper);
                 keeper
             });
             active.workers.join(&found);

@@ -32,11 +32,12 @@
  * what is there; `epochsrc exclude` leaves these files out. A fault that is not told, in an epoch that is prepared and never
  * asked for, is not listed either.
  *
- * With `cache=ram` frames are kept in memory, up to `cache-bytes`, and a sample whose frame is there is neither read nor
- * decoded again in later epochs: its bytes are the same. Its file is opened, to see whether it is still the same, and its encoded
- * buffer is read when somebody else maps it. A frame counts only as long as its file is the same (device, inode, size, times
- * of modification and change) and frames have the same size and format; a dataset larger than the budget has hits for the
- * part that fits. Hits and misses are in `stats`. Everything is released when the element stops.
+ * With `cache=ram` frames are kept in memory, up to `cache-bytes`, and a sample whose frame is there is not decoded again in
+ * later epochs: its bytes are the same. Nor is its file read, if every decoder behind that epochsrc has the frame: it is opened,
+ * to see whether it is still the same, and read when somebody else maps the encoded buffer. A frame counts only as long as its
+ * file is the same (device, inode, size, times of modification and change) and frames have the same size and format; a
+ * dataset larger than the budget has hits for the part that fits. Hits and misses are in `stats`. Everything is released
+ * when the element stops.
  *
  * ## Example pipeline
  * |[

@@ -57,8 +57,8 @@
  * ]| Two epochs in the order of PyTorch's RandomSampler, decoded and thrown away.
  * |[
  * gst-launch-1.0 -m epochsrc location=data format=imagefolder fraction=0.5 ! epochdecode ! fakesink
- * ]| The first half of a class-per-folder set, by its paths; `-m` shows the message `epochfeed-dataset` with what the checks found. COCO's validation
- * images would be `location=annotations/instances_val2017.json root=val2017`.
+ * ]| The first half of a class-per-folder set, by its paths; `-m` shows the message `epochfeed-dataset` with what the
+ * checks found. COCO's validation images would be `location=annotations/instances_val2017.json root=val2017`.
  */
 mod ahead;
 mod dataset;

@@ -1,7 +1,6 @@
 use std::collections::VecDeque;
-use std::sync::Weak;
 
-use super::super::coordinator::Keeper;
+use super::super::coordinator::Keepers;
 use super::ahead::{Ahead, Interrupted, Interrupter};
 use super::wanted::{Content, Wanted};
 use crate::dataset::{Dataset, ReadError};
@@ -23,7 +22,7 @@ pub(super) struct Reader {
     ahead: Ahead,
     io_depth: usize,
     /// Who keeps frames, whose files need not be read.
-    pub keeper: Option<Weak<Keeper>>,
+    pub keepers: Keepers,
 }
 
 /// A slot of the epoch with its file's content.
@@ -48,7 +47,7 @@ impl Reader {
             slots: VecDeque::new(),
             ahead: Ahead::new(io_depth),
             io_depth: io_depth.max(1),
-            keeper: None,
+            keepers: Keepers::default(),
         }
     }
 
@@ -125,7 +124,7 @@ impl Reader {
             dataset: self.dataset.clone(),
             index: slot.dataset_index,
             epoch: self.epoch(),
-            keeper: self.keeper.clone(),
+            keepers: self.keepers.clone(),
         }
     }
 

@@ -1,8 +1,6 @@
 //! One file that is to be read, if its bytes are needed.
 
-use std::sync::Weak;
-
-use super::super::coordinator::{FrameKey, Keeper};
+use super::super::coordinator::{FrameKey, Keepers};
 use crate::dataset::{ClosedSample, Dataset, FileVersion, OpenSample, ReadError};
 use crate::decode::Format;
 
@@ -24,7 +22,7 @@ pub(super) struct Wanted {
     pub index: u64,
     pub epoch: u64,
     /// Who may have its frame.
-    pub keeper: Option<Weak<Keeper>>,
+    pub keepers: Keepers,
 }
 
 /// The file, open; or one whose frame is kept.
@@ -45,7 +43,9 @@ impl Wanted {
 
     /// What `file` is, if its frame is kept.
     fn format(&self, file: &OpenSample) -> Option<Format> {
-        let keeper = self.keeper.as_ref()?.upgrade()?;
+        if self.keepers.is_empty() {
+            return None;
+        }
         let annotation = self.dataset.annotation(self.index);
         let key = FrameKey {
             uri: self.dataset.uri(self.index)?,
@@ -53,7 +53,7 @@ impl Wanted {
             annotated: annotation.and_then(|annotation| annotation.size),
             epoch: self.epoch,
         };
-        keeper(&key)
+        self.keepers.format(&key)
     }
 }
 

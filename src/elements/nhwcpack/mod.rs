@@ -13,8 +13,8 @@
  * gains, flags, and the state behind it, from which a run can resume. Where the dataset has boxes, so do its `targets`: M×6
  * little-endian float32 in a GBytes, one row a box: number of the sample in the batch, class, centre x, centre y, width and
  * height as fractions of the frame; and how each image came to lie in its frame, in the arrays `image-id`, `source-width`,
- * `source-height`, `scale-x`, `scale-y`, `pad-left` and `pad-top`. When an element in between has changed the geometry of frames they are left out: with a warning, and counted in
- * `stats`.
+ * `source-height`, `scale-x`, `scale-y`, `pad-left` and `pad-top`. When an element in between has changed the geometry of
+ * frames they are left out: with a warning, and counted in `stats`.
  *
  * The end of an epoch completes the last batch as `last-batch` says: smaller (`partial`, with caps of its own), left
  * out and counted (`drop`), or filled with the first samples of the epoch, flagged (`pad`).

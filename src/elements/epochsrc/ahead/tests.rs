@@ -1,6 +1,4 @@
-use std::sync::Weak;
-
-use super::super::super::coordinator::Keeper;
+use super::super::super::coordinator::{Keeper, Keepers};
 use super::super::wanted::Bytes;
 use super::*;
 use crate::dataset::Dataset;
@@ -24,15 +22,15 @@ fn dataset() -> (tempfile::TempDir, Dataset) {
 }
 
 fn wanted(dataset: &Dataset, index: u64) -> Wanted {
-    kept(dataset, index, None)
+    kept(dataset, index, Keepers::default())
 }
 
-fn kept(dataset: &Dataset, index: u64, keeper: Option<Weak<Keeper>>) -> Wanted {
+fn kept(dataset: &Dataset, index: u64, keepers: Keepers) -> Wanted {
     Wanted {
         dataset: dataset.clone(),
         index,
         epoch: 0,
-        keeper,
+        keepers,
     }
 }
 
@@ -128,7 +126,7 @@ fn files_of_kept_frames_are_opened_and_not_read() {
         let mut ahead = Ahead::within(8, 0);
         ahead.grow(PATIENCE * threads, 0);
         for index in 0..=FILES {
-            ahead.push(kept(&dataset, index, Some(Arc::downgrade(&keeper))));
+            ahead.push(kept(&dataset, index, Arc::downgrade(&keeper).into()));
         }
         for index in 0..FILES {
             let (content, _) = ahead.pop().unwrap().unwrap();
@@ -149,5 +147,5 @@ fn files_of_kept_frames_are_opened_and_not_read() {
     // Whoever kept them has gone.
     let gone = Arc::downgrade(&keeper);
     drop(keeper);
-    assert_eq!(bytes(kept(&dataset, 0, Some(gone)).open().content()), [0; SIZE]);
+    assert_eq!(bytes(kept(&dataset, 0, gone.into()).open().content()), [0; SIZE]);
 }

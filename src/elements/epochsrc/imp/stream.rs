@@ -39,7 +39,7 @@ impl EpochSrc {
             return Ok(());
         }
         let start = Instant::now();
-        run.reader.keeper = self.coordinator.keeper();
+        run.reader.keepers = self.coordinator.keepers();
         let next = self.next(run).map_err(|Interrupted| {
             // A flush, or the application's end.
             match self.coordinator.is_ending() {
