@@ -298,8 +298,10 @@ impl EpochBuffer {
                 }
                 let forwarded = self.src_pad.push_event(event);
                 let items = self.shared.flush();
-                self.discard(items);
                 let _ = self.src_pad.pause_task();
+                // Behind what the task has taken and not pushed yet, which that has waited for: caps in front of its
+                // STREAM_START would be in the wrong order.
+                self.discard(items);
                 done(forwarded)
             }
             gst::EventView::FlushStop(_) => {

@@ -78,15 +78,17 @@ impl EpochDecode {
         match event.view() {
             gst::EventView::FlushStart(_) => {
                 let forwarded = self.src_pad.push_event(event);
-                // The stream cannot do without its sticky events, which the next frame then takes along.
-                for event in self.queue.flush() {
+                let events = self.queue.flush();
+                let _ = self.src_pad.pause_task();
+                // The stream cannot do without its sticky events, which the next frame then takes along. Behind the one that the
+                // task has taken and not pushed yet, which that has waited for: their order counts.
+                for event in events {
                     if event.is_sticky()
                         && !matches!(event.type_(), gst::EventType::Segment | gst::EventType::Eos)
                     {
                         let _ = self.src_pad.store_sticky_event(&event);
                     }
                 }
-                let _ = self.src_pad.pause_task();
                 // Their places in the queue are gone.
                 let workers = lock(&self.active).as_ref().map(|active| active.workers.clone());
                 if let Some(workers) = workers {
