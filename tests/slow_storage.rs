@@ -106,24 +106,27 @@ fn two_decoders_are_busy() {
         let fast = list("fast.txt", &photos, times);
         let slow = list("slow.txt", &slow_folder(), times);
         // In turn, because the machine's load changes; the better one of each, and more of them where it is high.
-        let (mut without, mut with, mut waits) = (0.0_f64, 0.0_f64, 1.0_f64);
+        let ([mut without, mut with], [mut without_waits, mut waits]) = ([0.0_f64; 2], [1.0_f64; 2]);
         for round in 1..=6 {
-            let ([busy, _], [slow_busy, slow_waits]) = (shares(&fast), shares(&slow));
-            (without, with, waits) = (without.max(busy), with.max(slow_busy), waits.min(slow_waits));
-            if round >= 3 && with >= 0.9 * without && waits < 0.1 {
+            let [[busy, waited], [slow_busy, slow_waited]] = [shares(&fast), shares(&slow)];
+            (without, with) = (without.max(busy), with.max(slow_busy));
+            (without_waits, waits) = (without_waits.min(waited), waits.min(slow_waited));
+            if round >= 3 && with >= 0.9 * without && waits < without_waits + 0.1 {
                 break;
             }
         }
         figure(format_args!(
             "{} files, {DELAY} ms a read, io-depth=64: two decode threads busy for {:.1} % of the time, without a delay for \
-             {:.1} %; files are waited for {:.1} % of the time",
+             {:.1} %; files are waited for {:.1} % of the time, without a delay {:.1} %",
             times * PHOTOS,
             with * 100.0,
             without * 100.0,
-            waits * 100.0
+            waits * 100.0,
+            without_waits * 100.0
         ));
         assert!(with >= 0.9 * without, "{with} of {without}");
-        assert!(waits < 0.1, "{waits}");
+        // Reading is work, and waits for its turn on cores that decode.
+        assert!(waits < without_waits + 0.1, "{waits} against {without_waits}");
     });
 }
 

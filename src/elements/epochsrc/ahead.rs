@@ -1,9 +1,9 @@
 //! Files that are read before they are asked for, several at a time.
 //!
 //! Where files come at once (from the page cache, a fast disk) whoever asks for one reads it: nothing is gained by threads.
-//! Where it has to be waited for, threads take over, one for each quarter of a millisecond waited, so that after the first
-//! slow file as many are on their way as the depth allows. From then on only they read: nobody can be called back from a
-//! file that a network mount does not give, but who waits for a thread can ([`Interrupter`]), and a thread can be left.
+//! Where one has to be waited for, a few threads take over, and where most have, one for each quarter of a millisecond waited, so
+//! that soon as many are on their way as the depth allows. From then on only they read: nobody can be called back from a file
+//! that a network mount does not give, but who waits for a thread can ([`Interrupter`]), and a thread can be left.
 //!
 //! The lock is never held while a file is opened or read, nor over the release of its content.
 
@@ -23,6 +23,10 @@ pub(super) struct Interrupted;
 
 /// Each time that a file was waited for so long there is one thread more.
 const PATIENCE: Duration = Duration::from_micros(250);
+/// Storage is slow while three of the last four files took longer than that to read.
+const SLOW: (u8, u32) = (0b1111, 3);
+/// Most threads where it is not: one file may have taken long because the machine is busy.
+const FEW: usize = 4;
 /// Most bytes that are read and not yet asked for. A file that does not fit waits until it is the next.
 const MAX_BYTES: u64 = 256 << 20;
 /// At the end threads are waited for so long; those that still read then end by themselves, when their file comes.
@@ -49,6 +53,8 @@ struct State {
     /// Threads that have a file on its way, and those of them whose file has been forgotten since.
     reading: usize,
     late: usize,
+    /// Of each of the last files, the latest in the lowest bit: whether reading it took long.
+    recent: u8,
     /// Nobody is to wait for a file.
     interrupted: bool,
     stop: bool,
@@ -74,6 +80,15 @@ impl State {
                 None
             }
         }
+    }
+
+    /// Takes note of how long reading a file took.
+    fn note(&mut self, took: Duration) {
+        self.recent = self.recent << 1 | u8::from(took >= PATIENCE);
+    }
+
+    fn is_slow(&self) -> bool {
+        (self.recent & SLOW.0).count_ones() >= SLOW.1
     }
 
     /// The file in front, which was counted with `size` bytes, leaves.
@@ -121,13 +136,18 @@ impl Shared {
             shared: self,
             number,
             size: None,
+            took: None,
             content: Err(ReadError::Io(std::io::Error::other("reading it failed inside"))),
         };
+        let start = Instant::now();
         let file = wanted.open();
+        let opening = start.elapsed();
         let size = file.size();
         if self.make_room(number, size) {
             promise.size = Some(size);
+            let start = Instant::now();
             promise.content = file.content();
+            promise.took = Some(opening + start.elapsed());
         }
     }
 
@@ -153,6 +173,8 @@ struct Promise<'a> {
     number: u64,
     /// What has been counted for it.
     size: Option<u64>,
+    /// How long it was read.
+    took: Option<Duration>,
     content: Content,
 }
 
@@ -163,6 +185,9 @@ impl Drop for Promise<'_> {
         let read = File::Read(std::mem::replace(&mut self.content, none), size);
         let mut state = lock(&self.shared.state);
         state.reading -= 1;
+        if let Some(took) = self.took {
+            state.note(took);
+        }
         let too_late = match state.file(self.number) {
             Some(file) => {
                 *file = read;
@@ -190,6 +215,8 @@ pub(super) struct Ahead {
     threads: Vec<JoinHandle<()>>,
     /// Most threads; none where one file is read at a time.
     most: usize,
+    /// The longest wait since storage was slow: what it asks for is started as soon as it is known to be.
+    owed: Duration,
 }
 
 /// Ends the wait for a file, from another thread.
@@ -222,6 +249,7 @@ impl Ahead {
             shared: Arc::new(shared),
             threads: Vec::new(),
             most: if depth > 1 { depth } else { 0 },
+            owed: Duration::ZERO,
         }
     }
 
@@ -247,7 +275,7 @@ impl Ahead {
         let late = lock(&self.shared.state).late;
         if late > 0 && late == self.threads.len() {
             // Files that nobody wants any more must not hold up those that are wanted.
-            self.start(1, late);
+            self.start(1, self.most, late);
         }
         let mut state = lock(&self.shared.state);
         let popped = loop {
@@ -259,7 +287,10 @@ impl Ahead {
                     let wanted = wanted.clone();
                     state.leave(0);
                     drop(state);
-                    break (wanted.open().content(), false);
+                    let start = Instant::now();
+                    let content = wanted.open().content();
+                    lock(&self.shared.state).note(start.elapsed());
+                    break (content, false);
                 }
                 File::Waiting(..) | File::Reading => {
                     if state.interrupted {
@@ -287,14 +318,20 @@ impl Ahead {
 
     /// Starts the threads that a wait of `waited` asks for.
     fn grow(&mut self, waited: Duration, late: usize) {
-        let more = waited.as_nanos() / PATIENCE.as_nanos();
-        self.start(usize::try_from(more).unwrap_or(usize::MAX), late);
+        self.owed = self.owed.max(waited);
+        let more = usize::try_from(self.owed.as_nanos() / PATIENCE.as_nanos()).unwrap_or(usize::MAX);
+        if lock(&self.shared.state).is_slow() {
+            self.owed = Duration::ZERO;
+            self.start(more, self.most, late);
+        } else {
+            self.start(more, self.most.min(FEW), late);
+        }
     }
 
-    /// Starts so many threads, where `late` of those that are there are held up: as many again at most, however often that
-    /// happens. Without any more of them it is merely slower.
-    fn start(&mut self, threads: usize, late: usize) {
-        let most = self.most + late.min(self.most);
+    /// Starts so many threads, up to `most`; where `late` of those that are there are held up, as many again at most, however
+    /// often that happens. Without any more of them it is merely slower.
+    fn start(&mut self, threads: usize, most: usize, late: usize) {
+        let most = most + late.min(self.most);
         for _ in 0..threads.min(most.saturating_sub(self.threads.len())) {
             let shared = self.shared.clone();
             let thread = std::thread::Builder::new()

@@ -62,8 +62,8 @@ fn files_come_in_order_whoever_reads_them() {
     let (_folder, dataset) = dataset();
     for threads in [0, 1, 5] {
         let mut ahead = Ahead::new(6);
-        ahead.grow(PATIENCE * threads, 0);
-        assert_eq!(ahead.threads.len() as u32, threads);
+        ahead.start(threads, threads, 0);
+        assert_eq!(ahead.threads.len(), threads);
         (0..=FILES).for_each(|index| ahead.push(wanted(&dataset, index)));
         for index in 0..FILES {
             let (content, read_ahead) = ahead.pop().unwrap().unwrap();
@@ -82,7 +82,7 @@ fn memory_is_bounded_and_the_next_file_always_comes() {
     // Room for two files; for none: one at a time.
     for (budget, files) in [(250, 2), (0, 1)] {
         let mut ahead = Ahead::within(8, budget);
-        ahead.grow(PATIENCE * 7, 0);
+        ahead.start(7, 7, 0);
         (0..FILES).for_each(|index| ahead.push(wanted(&dataset, index)));
         for left in (0..FILES as usize).rev() {
             until(|| read(&ahead).0 >= files.min(left + 1));
@@ -97,7 +97,7 @@ fn memory_is_bounded_and_the_next_file_always_comes() {
 fn what_is_forgotten_does_not_come() {
     let (_folder, dataset) = dataset();
     let mut ahead = Ahead::within(4, 150);
-    ahead.grow(PATIENCE * 3, 0);
+    ahead.start(3, 3, 0);
     for index in 0..FILES {
         ahead.push(wanted(&dataset, index));
         ahead.push(wanted(&dataset, 0));
@@ -124,7 +124,7 @@ fn files_of_kept_frames_are_opened_and_not_read() {
     for threads in [0, 3] {
         // No budget: what is not read takes none.
         let mut ahead = Ahead::within(8, 0);
-        ahead.grow(PATIENCE * threads, 0);
+        ahead.start(threads, threads, 0);
         for index in 0..=FILES {
             ahead.push(kept(&dataset, index, Arc::downgrade(&keeper).into()));
         }
@@ -148,4 +148,37 @@ fn files_of_kept_frames_are_opened_and_not_read() {
     let gone = Arc::downgrade(&keeper);
     drop(keeper);
     assert_eq!(bytes(kept(&dataset, 0, gone.into()).open().content()), [0; SIZE]);
+}
+
+#[test]
+fn storage_is_slow_where_most_files_are() {
+    let slow = |files: &[u32]| {
+        let mut state = State::default();
+        files.iter().for_each(|times| state.note(PATIENCE * *times));
+        state.is_slow()
+    };
+    assert!(!slow(&[]) && !slow(&[80, 80]) && !slow(&[0, 80, 0, 80]));
+    assert!(slow(&[1, 1, 1]) && slow(&[80, 0, 80, 80]));
+    assert!(!slow(&[80, 80, 80, 0, 0]), "it was");
+}
+
+#[test]
+fn one_slow_file_takes_a_few_threads() {
+    let mut ahead = Ahead::new(16);
+    ahead.grow(PATIENCE * 80, 0);
+    assert_eq!(ahead.threads.len(), FEW);
+    for _ in 0..3 {
+        lock(&ahead.shared.state).note(PATIENCE * 80);
+    }
+    // It was no exception: what that wait asked for comes now.
+    ahead.grow(Duration::ZERO, 0);
+    assert_eq!(ahead.threads.len(), 16);
+    let mut some = Ahead::new(16);
+    lock(&some.shared.state).recent = u8::MAX;
+    some.grow(PATIENCE * 5, 0);
+    some.grow(PATIENCE * 2, 0);
+    assert_eq!(some.threads.len(), 7);
+    let mut one = Ahead::new(1);
+    one.grow(PATIENCE * 80, 0);
+    assert_eq!(one.threads.len(), 0);
 }
