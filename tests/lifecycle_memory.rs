@@ -46,7 +46,7 @@ fn memory(line: &str, epochs: usize) -> Vec<u64> {
     let outcome = launch(line).limit(LIMIT).run_watching(move |line, id| {
         let mut memory = writer.lock().unwrap();
         if line.starts_with("epoch ") && memory.len() < epochs {
-            memory.push(resident(&id.to_string()));
+            memory.push(resident(&id.to_string()).expect("it goes on without end"));
             if memory.len() == epochs {
                 interrupt(id);
             }
@@ -114,7 +114,7 @@ fn feeds_memory(hold: Hold, left: Option<usize>) -> Vec<u64> {
         until("the next epoch is being prepared", || {
             feed.stats().buffer.buffers > 0
         });
-        resident("self")
+        resident("self").unwrap()
     });
     epochs.collect()
 }

@@ -1,10 +1,10 @@
 //! What a process uses: memory, threads, descriptors.
 
-/// Resident memory of the process `id` (`self` for this one), in bytes.
-pub fn resident(id: &str) -> u64 {
-    let text = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap();
-    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+/// Resident memory of the process `id` (`self` for this one), in bytes; `None` once it has ended, before that is noticed, too.
+pub fn resident(id: &str) -> Option<u64> {
+    let text = std::fs::read_to_string(format!("/proc/{id}/status")).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    Some(line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024)
 }
 
 /// By how much a row of values grows from its first to its last: by a fit over all of them, so that one high value at
